@@ -1,6 +1,4 @@
-"""The tasks of a worker in a dask cluster: it runs cells in a scratch directory of its own and returns them as
-archives.
-"""
+"""The tasks of a worker in a dask cluster: it runs cells in a scratch directory of its own and returns their files."""
 
 from __future__ import annotations
 
@@ -14,8 +12,9 @@ from pathlib import Path
 
 from ..core.types import Cell
 from ..sandbox import VirtualBackend
-from ..store.cell_archive import pack_cell
+from ..store.cell_archive import cell_to_bytes
 from ..store.run_dir import RunDir
+from ..store.run_locations import need_outside_dev
 from .cell_tasks import Keep, run_one
 from .cluster_files import Instrument, place_of
 from .local_workers import Worker
@@ -27,9 +26,9 @@ TELL_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class PackedCell:
-    """A finished cell in transfer: its ZIP archive, and the archive's hash."""
+    """A finished cell in transfer: its files (`cell_to_bytes`), and their hash."""
 
-    archive: bytes
+    files: bytes
     sha256: str
 
 
@@ -39,7 +38,7 @@ def run_packed(
     """Run cells, and analyse each that ran to its end; none of their files stay on this machine.
 
     Raises FilesMissing, Unlike; Interrupted if the task was cancelled; StoreError if the scratch directory cannot be
-    written.
+    written, SpecError if a guest could not see it.
     """
     from distributed import get_worker
 
@@ -73,6 +72,7 @@ def run_packed(
         Path(dask.local_directory).absolute() / f"netwarp-{hashlib.sha256(str(task).encode()).hexdigest()[:16]}"
     )
     try:
+        need_outside_dev(scratch.root)
         scratch.partial.mkdir(parents=True, exist_ok=True)
         return [_packed(worker, cell, scratch, analyze, keep) for cell in cells]
     finally:
@@ -84,6 +84,6 @@ def run_packed(
 def _packed(worker: Worker, cell: Cell, scratch: RunDir, analyze: bool, keep: Keep) -> PackedCell:
     run_one(worker, cell, scratch, analyze, keep)
     directory = scratch.cell(cell.id).root
-    archive = pack_cell(directory)
+    files = cell_to_bytes(directory)
     shutil.rmtree(directory)
-    return PackedCell(archive, hashlib.sha256(archive).hexdigest())
+    return PackedCell(files, hashlib.sha256(files).hexdigest())

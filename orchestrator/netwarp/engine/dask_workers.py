@@ -87,7 +87,8 @@ class DaskWorkers:
                     f"--executor dask: its workers could not be started ({error}); a script of your own needs "
                     '`if __name__ == "__main__":` around netwarp.run(executor="dask"), as its workers import it'
                 ) from error
-            self._client = connect(self._cluster, set_as_default=False)
+            # on one machine results need not go through the scheduler
+            self._client = connect(self._cluster, set_as_default=False, direct_to_workers=True)
             self._client.register_plugin(_own_worker())
         else:
             self._client = _connected(self._address)

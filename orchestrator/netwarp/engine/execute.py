@@ -20,7 +20,7 @@ import msgspec
 from ..core.errors import CaptureError, CellError, SpecError, StoreError
 from ..core.types import Cell, CellOutcome, Outcome
 from ..sandbox import Backend, Interrupted, VirtualBackend
-from ..store.cell_archive import unpack_cell
+from ..store.cell_archive import cell_from_bytes
 from ..store.packing import Combiner, pack_one
 from ..store.run_dir import RunDir
 from .batches import Batches
@@ -133,7 +133,7 @@ def _on_a_cluster(
     finished: Finished,
     progress: Progress,
 ) -> None:
-    """Run cells on a dask cluster: each returns as an archive and is unpacked into its directory here."""
+    """Run cells on a dask cluster: the files of each return and are written into its directory here."""
     if not isinstance(backend, VirtualBackend):
         raise SpecError(f"--executor dask: cells run in virtual time there, and {backend.name} is on the wall clock")
     if any(not isinstance(cell.kernel, msgspec.UnsetType) for cell in cells):
@@ -146,8 +146,8 @@ def _on_a_cluster(
     batches, combiner = Batches(), Combiner(run)
 
     def received(batch: Sequence[Cell], packed: Sequence[PackedCell]) -> None:
-        for cell, archive in zip(batch, packed, strict=True):
-            outcome = _installed(cell, archive, run)
+        for cell, files in zip(batch, packed, strict=True):
+            outcome = _installed(cell, files, run)
             batches.ended(outcome.wall_s)
             finished(cell, outcome)
             if pack:
@@ -170,13 +170,13 @@ def _on_a_cluster(
 
 
 def _installed(cell: Cell, packed: PackedCell, run: RunDir) -> CellOutcome:
-    """Unpack a returned cell into its directory; returns its outcome. Raises StoreError if the archive is not the one
-    that its worker packed.
+    """Write a returned cell into its directory; returns its outcome. Raises StoreError if it is not what its worker
+    sent.
     """
-    if hashlib.sha256(packed.archive).hexdigest() != packed.sha256:
+    if hashlib.sha256(packed.files).hexdigest() != packed.sha256:
         raise StoreError(f"{cell.id}: what came back from its worker has another hash than it was sent with")
     directory = run.partial_cell(cell.id)
-    unpack_cell(packed.archive, directory.root)
+    cell_from_bytes(packed.files, directory.root)
     if directory.read_cell() != cell:
         raise StoreError(f"{cell.id}: another cell came back from its worker")
     outcome = directory.read_run_outcome()
