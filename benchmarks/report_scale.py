@@ -1,4 +1,4 @@
-"""Tables and report of many cells: seconds, memory, and what a browser needs to open the report.
+"""Tables, summary and report of many cells: seconds, memory, and what a browser needs to open the report.
 
     PYTHONPATH=tests .venv/bin/python benchmarks/report_scale.py [--cells 10000] [--metrics 90] [--folder DIR]
                                                                  [--no-report] [--pictures DIR] [--real]
@@ -15,6 +15,8 @@ With --real the cells are run: 5 virtual seconds each, half of TCP and half of S
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import json
 import os
 import resource
@@ -25,8 +27,10 @@ import time
 from pathlib import Path
 
 import netwarp
+from netwarp.cli.summary import print_summary
 from netwarp.core.types import CellOutcome, Check, Measurement, Outcome
 from netwarp.engine.analysis import tabulate
+from netwarp.engine.run_directory import open_run
 from netwarp.store.plan_file import read_plan, write_plan
 from netwarp.store.run_dir import RunDir
 from scale import SPEC
@@ -60,6 +64,7 @@ def main() -> int:
         folder = args.folder or Path(scratch)
         made_up = f", {args.metrics} measurements each"
         steps = ["run"] if args.real else ["plan", "finish", "tables"]
+        steps += ["summary"]
         steps += [] if args.no_report else ["report", "browser"]
         print(f"{args.cells} cells{'' if args.real else made_up}; load {os.getloadavg()[0]:.1f}", flush=True)
         for step in steps:
@@ -134,6 +139,15 @@ def tables(args: argparse.Namespace) -> None:
     tabulate(read_plan(run), run)
     size = sum(path.stat().st_size for path in run.tables.glob("*.csv"))
     said("tables and claims written", started, f"{size / 1e6:.0f} MB")
+
+
+def summary(args: argparse.Namespace) -> None:
+    """Print the summary that ends a run, from a run directory alone."""
+    started = time.process_time()
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        print_summary(open_run(args.folder / "run"))
+    said("summary", started, f"{len(text.getvalue().splitlines())} lines")
 
 
 def report(args: argparse.Namespace) -> None:
@@ -226,7 +240,15 @@ def descendants(pid: int) -> list[int]:
     return [pid, *(one for text in children for child in text.split() for one in descendants(int(child)))]
 
 
-STEPS = {"run": run, "plan": plan, "finish": finish, "tables": tables, "report": report, "browser": browser}
+STEPS = {
+    "run": run,
+    "plan": plan,
+    "finish": finish,
+    "tables": tables,
+    "summary": summary,
+    "report": report,
+    "browser": browser,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -53,13 +53,15 @@ def print_summary(run: Run) -> None:
     console = summary_console()
     virtual_s = sum(outcome.virtual_s or 0.0 for outcome in results.outcomes.values())
     console.print(f"\n{plan.title}", style="bold")
+    data = read_run(directory, plan, results.units)
     if plan.tables:
-        data = read_run(directory)
         for table in plan.tables:
             if (grid := make_grid(data, table)) is not None:
                 _print_table(console, plan, grid)
     else:
-        for line in key_numbers(read_run(directory)):
+        completed = [cell for cell in results.by_cell.values() if results.completed(cell.cell_id)]
+        measured = ((one.flow, one.metric, one.value) for cell in completed for one in cell)
+        for line in key_numbers(len(completed), measured, data.metrics):
             console.print(line)
     _print_identical(console, plan, directory, results)
     for line in (*_unused_paths(plan, results), *notes(plan, run.manifest.backend)):
@@ -68,7 +70,7 @@ def print_summary(run: Run) -> None:
         _print_answer(console, plan, answer, read_rows(directory.tables / f"{file_name(answer)}.csv"))
     claims = read_rows(directory.tables / "claims.csv")
     if claims:
-        said = statements(read_run(directory))
+        said = statements(data)
         for conclusion in main_claims(said, first=plan.headline)[:SHOWN_CONCLUSIONS]:
             console.print(f"- {conclusion.text}")
         for line in filter(None, [distances(said), *(f"- {cause.text}" for cause in conclusions(said, "cause"))]):

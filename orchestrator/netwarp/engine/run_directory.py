@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -23,13 +23,14 @@ class Run:
     """A run that is finished or was stopped. Files are read when they are first accessed.
 
     plan: plan.json, every cell of the run. page: report/index.html, None if no report was made. wall_s: duration of the
-    call that ran the cells.
+    call that ran the cells. made: its results, if that call made its tables.
     """
 
     directory: RunDir
     plan: Plan
     page: Path | None = None
     wall_s: float | None = None
+    made: Results | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         """In short: the plan has a line for every cell."""
@@ -48,7 +49,7 @@ class Run:
     @cached_property
     def results(self) -> Results:
         """Outcomes and measurements. Raises CaptureError if a finished cell was never analysed."""
-        return collect(self.plan, self.directory)
+        return collect(self.plan, self.directory) if self.made is None else self.made
 
     @property
     def outcomes(self) -> dict[str, int]:

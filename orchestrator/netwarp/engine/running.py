@@ -147,7 +147,7 @@ def run(
         except (KeyboardInterrupt, OSError, StoreError) as error:
             ended_early(error, Run(directory, read_plan(directory) if directory.plan.exists() else plan))
     link_latest(directory, plan)
-    return Run(directory, plan, page, None if resume else time.monotonic() - started)
+    return Run(directory, plan, page, None if resume else time.monotonic() - started, results)
 
 
 def resume(

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cached_property
 
 from ..core.types import Cell
 from ..plan.types import Plan, Selection
@@ -34,28 +35,62 @@ class CellResult:
     console_tail: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunData:
-    """A run. `values`: (cell id, flow, metric) -> number, None where there was nothing to measure; `only`: the same
-    without the flow, where a cell has the metric once; `measured`: cell id -> (flow, metric, value) in table order.
+    """A run. What is as large as its cells or their measurements is read when it is first asked for.
 
     tables: name of a table or figure -> rows of tables/<name>.csv; claims, claim_details: rows of those tables;
-    calibration: None if the run has none.
+    calibration: None if the run has none. units: metric -> unit, where that is known already.
     """
 
     run: RunDir
     plan: Plan
     manifest: Manifest
-    cells: tuple[CellResult, ...]
-    values: Mapping[tuple[str, str, str], float | None]
-    only: Mapping[tuple[str, str], float | None]
-    measured: Mapping[str, Sequence[tuple[str, str, float | None]]]
-    metrics: Mapping[str, Metric]
     tables: Mapping[str, Sequence[Row]]
     selection: Selection
     claims: Sequence[Row]
     claim_details: Sequence[Row]
     calibration: Calibration | None
+    units: Mapping[str, str] | None = None
+
+    @cached_property
+    def cells(self) -> tuple[CellResult, ...]:
+        """Every cell of the plan."""
+        listed = {row["cell_id"]: row for row in each_row(self.run.tables / "cells.csv")}
+        finished = self.run.finished()
+        return tuple(_result(self.run, cell, listed, finished) for cell in self.plan.cells)
+
+    @cached_property
+    def _measurements(self) -> tuple[dict[tuple[str, str, str], float | None], dict[str, str]]:
+        """measurements.csv: values, and metric -> unit."""
+        values: dict[tuple[str, str, str], float | None] = {}
+        units: dict[str, str] = {}
+        for row in each_row(self.run.tables / "measurements.csv"):
+            # the same texts in a million rows: each is kept once
+            cell_id, flow, metric = map(sys.intern, (row["cell_id"], row["flow"], row["metric"]))
+            values[cell_id, flow, metric] = number(row["value"])
+            units[metric] = row["unit"]
+        return values, units
+
+    @property
+    def values(self) -> Mapping[tuple[str, str, str], float | None]:
+        """(cell id, flow, metric) -> number, None where there was nothing to measure."""
+        return self._measurements[0]
+
+    @cached_property
+    def only(self) -> Mapping[tuple[str, str], float | None]:
+        """The same without the flow, where a cell has the metric once."""
+        return _only(self.values)
+
+    @cached_property
+    def measured(self) -> Mapping[str, Sequence[tuple[str, str, float | None]]]:
+        """Cell id -> (flow, metric, value) in table order."""
+        return _by_cell(self.values)
+
+    @cached_property
+    def metrics(self) -> Mapping[str, Metric]:
+        """The metrics that were measured, by name."""
+        return metric_names(self.plan, self._measurements[1] if self.units is None else self.units)
 
     @property
     def system(self) -> str:
@@ -97,36 +132,23 @@ def number(text: str | None) -> float | None:
         return None
 
 
-def read_run(run: RunDir) -> RunData:
-    """Read a run directory. Raises StoreError where plan.json or manifest.json is missing or unreadable."""
-    plan = read_plan(run)
-    manifest = read_json(run.manifest, Manifest)
-    listed = {row["cell_id"]: row for row in read_rows(run.tables / "cells.csv")}
-    finished = run.finished()
-    cells = tuple(_result(run, cell, listed, finished) for cell in plan.cells)
-    values: dict[tuple[str, str, str], float | None] = {}
-    units: dict[str, str] = {}
-    for row in each_row(run.tables / "measurements.csv"):
-        # the same texts in a million rows: each is kept once
-        cell_id, flow, metric = map(sys.intern, (row["cell_id"], row["flow"], row["metric"]))
-        values[cell_id, flow, metric] = number(row["value"])
-        units[metric] = row["unit"]
+def read_run(run: RunDir, plan: Plan | None = None, units: Mapping[str, str] | None = None) -> RunData:
+    """Read a run directory. plan: if it was read before; units: metric -> unit, likewise. Raises StoreError where
+    plan.json or manifest.json is missing or unreadable.
+    """
+    plan = read_plan(run) if plan is None else plan
     listings = (plan.tables, plan.figures, plan.time_series, plan.event_tables)
     names = [output.name for listing in listings for output in listing]
     return RunData(
         run=run,
         plan=plan,
-        manifest=manifest,
-        cells=cells,
-        values=values,
-        only=_only(values),
-        measured=_by_cell(values),
-        metrics=metric_names(plan, units),
+        manifest=read_json(run.manifest, Manifest),
         tables={name: read_rows(run.tables / f"{name}.csv") for name in names},
         selection=Selection(plan),
         claims=read_rows(run.tables / "claims.csv"),
         claim_details=read_rows(run.tables / "claim_details.csv"),
         calibration=read_json(run.calibration, Calibration) if run.calibration.exists() else None,
+        units=units,
     )
 
 

@@ -132,7 +132,11 @@ def _key(data: RunData, claims: Sequence[Statement]) -> tuple[str, ...]:
     """The key numbers of a run that draws no conclusion of a paper."""
     if any(claim.claim_class == "conclusion" for claim in claims):
         return ()
-    return tuple(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in key_numbers(data))
+    done = [result.id for result in data.cells if result.outcome == COMPLETED]
+    measured = (one for cell_id in done for one in data.measured.get(cell_id, ()))
+    return tuple(
+        f"{sentence[:1].upper()}{sentence[1:]}." for sentence in key_numbers(len(done), measured, data.metrics)
+    )
 
 
 def _cells(cells: Sequence[CellResult]) -> tuple[str, ...]:

@@ -124,6 +124,11 @@ class Results:
         """Whether computing took time in its cells: only there flows have the metrics of CPU time."""
 
     @property
+    def units(self) -> Mapping[str, str]:
+        """Metric -> unit, of all that was measured."""
+        return self._units
+
+    @property
     def any_completed(self) -> bool:
         """Whether any cell completed: else nothing tells which clock it ran on."""
         return any(outcome.outcome is Outcome.COMPLETED for outcome in self.outcomes.values())

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from netwarp import open_run
 from netwarp.cli.summary import print_summary
+from netwarp.present import run_data
 from netwarp.results.identical_levels import identical_levels
 from netwarp.store.plan_file import read_plan
 from netwarp.store.run_dir import RunDir
@@ -152,3 +153,23 @@ def test_claims_of_a_run_without_a_paper_are_said_with_their_numbers(
 def test_the_first_reason_for_a_missing_number_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = " ".join(summary_of(made(tmp_path), capsys).split())
     assert re.search(r"-: \S+ has no failover_time_s \(tables/short.csv, column note\)", said)
+
+
+@pytest.mark.parametrize("kind", ["tables", "claims", "neither"])
+def test_the_summary_reads_neither_the_plan_again_nor_the_table_of_measurements(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 100,000 cells the plan takes a gigabyte, and that table more."""
+    if kind == "neither":
+        run = write_run(tmp_path / "run", plan_of(spec_text().partition("[table.outages]")[0], tmp_path / "spec"))
+    else:
+        run = made(tmp_path) if kind == "tables" else small_run(tmp_path / "run")
+    there = open_run(run.root)
+    there.plan, there.results  # noqa: B018  read here
+    read: list[str | None] = []
+    real = run_data.each_row
+    monkeypatch.setattr(run_data, "each_row", lambda path: read.append(path.name) or real(path))
+    monkeypatch.setattr(run_data, "read_plan", lambda run: read.append("plan.json") or read_plan(run))
+    print_summary(there)
+    assert capsys.readouterr().out
+    assert not {"measurements.csv", "plan.json"} & set(read)
