@@ -28,7 +28,7 @@ from ..sandbox.choose import choose, lateness_s, with_kernels
 from ..sandbox.virtual import WALL_LATENESS_NS
 from ..store.environment import Environment
 from ..store.run_dir import RunDir, locked, read_json
-from ..store.run_locations import check_out, need_outside_dev, new_directory
+from ..store.run_locations import check_out, new_directory
 from .analysis import tabulate
 from .events import Notice, Progress, no_progress
 from .late_cells import late_cells
@@ -142,7 +142,6 @@ def agree_backends(
         with_kernels(choose(name, machines if name == "hosts" else None), drawn).backend.close()
     if out is not None:
         check_out(Path(out), resume, backends)
-    need_outside_dev(Path(out or "results"))
     folder = Path(out) if out is not None else new_directory(Path("results") / "agreement" / whole.name).root
     sides = []
     with locked(RunDir(folder)):

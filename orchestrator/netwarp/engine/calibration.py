@@ -46,7 +46,7 @@ from ..store.init_records import Ready, read_init_log
 from ..store.manifest import now_utc
 from ..store.ndjson import last
 from ..store.run_dir import CellDir, RunDir, locked, read_json, write_json
-from ..store.run_locations import check_out, need_outside_dev
+from ..store.run_locations import check_out
 from ..testbed.compile import Clock, compile_cell
 from ..testbed.steps import to_text
 from .events import Notice, Progress, no_progress
@@ -100,7 +100,6 @@ def calibrate(
     if out is not None:
         if RunDir(out).cells.exists():
             raise StoreError(f"{out}: holds cells already; --out wants a directory of its own for the probes")
-        need_outside_dev(out)
         check_out(out, resume=False)
     jobs = 1 if chosen.backend.wall_clock else jobs or os.cpu_count() or 1
     measured = measure(chosen, known, jobs, out or folder() / ".probes", keep=out is not None)

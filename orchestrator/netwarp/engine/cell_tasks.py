@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 import traceback
 from collections.abc import Collection, Sequence
@@ -26,6 +27,10 @@ Keep = Literal["all", "captures", "tables"]
 """Of a cell that was analysed and COMPLETED, beside what is derived: also captures; also all records."""
 
 
+_run_dir = functools.lru_cache(maxsize=1)(RunDir)
+"""One of a worker for all of its batches: it knows which packs there are."""
+
+
 def run_batch(
     root: Path, analyze: bool, keep: Keep, pack: bool, grown_from: Collection[str], cells: Sequence[Cell]
 ) -> list[CellOutcome]:
@@ -37,7 +42,7 @@ def run_batch(
     """
     worker = this_worker()
     with worker.busy:
-        run, outcomes = RunDir(root), []
+        run, outcomes = _run_dir(root), []
         for cell in cells:
             outcomes.append(run_one(worker, cell, run, analyze, keep, listed=cell.id in grown_from))
             if pack:
@@ -90,7 +95,7 @@ def analyze_batch(root: Path, cells: Sequence[Cell]) -> None:
         for cell in cells:
             if worker.stopped.is_set():
                 raise Interrupted
-            analyze_one(RunDir(root).cell(cell.id))
+            analyze_one(_run_dir(root).cell(cell.id))
 
 
 def analyze_one(directory: CellDir) -> None:

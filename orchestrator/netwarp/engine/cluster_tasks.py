@@ -14,7 +14,6 @@ from ..core.types import Cell
 from ..sandbox import VirtualBackend
 from ..store.cell_archive import cell_to_bytes
 from ..store.run_dir import RunDir
-from ..store.run_locations import need_outside_dev
 from .cell_tasks import Keep, run_one
 from .cluster_files import Instrument, place_of
 from .local_workers import Worker
@@ -72,7 +71,7 @@ def run_packed(
         Path(dask.local_directory).absolute() / f"netwarp-{hashlib.sha256(str(task).encode()).hexdigest()[:16]}"
     )
     try:
-        need_outside_dev(scratch.root)
+        backend.check_place(scratch.root)
         scratch.partial.mkdir(parents=True, exist_ok=True)
         return [_packed(worker, cell, scratch, analyze, keep) for cell in cells]
     finally:

@@ -23,6 +23,7 @@ from .local_workers import CellClock
 CONNECT_S = 10
 MOST_SHIPPED = 3
 """Times that files are sent to one worker: again only if something has removed them there."""
+MOST_PREPARED = 5
 LOOK_S = 1.0
 """Interval at which the scheduler is asked for its number of workers."""
 OWN_CLUSTER = {
@@ -89,13 +90,25 @@ class DaskWorkers:
                 ) from error
             # on one machine results need not go through the scheduler
             self._client = connect(self._cluster, set_as_default=False, direct_to_workers=True)
-            self._client.register_plugin(_own_worker())
+            self._prepare_workers()
         else:
             self._client = _connected(self._address)
         self._client.subscribe_topic(self._topic, self._tell)
         self.slots()
         if not self._slots:
             self._notice(f"{self._address}: no worker is there yet; cells wait for the first (docs/cluster.md)")
+
+    def _prepare_workers(self) -> None:
+        """Give our own workers their plugin; the scheduler passes it on to those that come later. Raises NetwarpError
+        if workers die again and again meanwhile.
+        """
+        for _ in range(MOST_PREPARED):
+            try:
+                self._client.register_plugin(_own_worker())
+                return
+            except OSError as error:  # a worker died: its successor is asked next time
+                why = error
+        raise NetwarpError(f"--executor dask: its workers end while the cluster starts ({why})") from why
 
     async def _tell(self, event: Any) -> None:
         self._clock(*event[1])
@@ -220,6 +233,8 @@ def _own_worker() -> Any:
 
     class OwnWorker(WorkerPlugin):
         """In the main thread of a worker's process."""
+
+        name = "netwarp"  # registered again it replaces itself
 
         def setup(self, worker: Any) -> None:
             """Leave interrupts to the process that started this."""

@@ -80,9 +80,11 @@ def execute(
     at once, if the executor has workers of its own. grown_from: as for `run_batch`; of local workers alone.
 
     `finished` is called when a cell ends, and `progress` too, both in the caller's thread. Raises Stopped on SIGINT or
-    SIGTERM, after every sandbox was stopped; StoreError if the run directory cannot be written (DiskFull: no space).
-    Cells that were not run have no outcome, so that --resume runs them.
+    SIGTERM, after every sandbox was stopped; SpecError if sandboxes would not see the directory; StoreError if the run
+    directory cannot be written (DiskFull: no space). Cells that were not run have no outcome, so that --resume runs
+    them.
     """
+    backend.check_place(run.root)
     run.clear_partial()
     done = run.finished()
     waiting = [cell for cell in cells if cell.id not in done]
@@ -105,7 +107,18 @@ def execute(
         if executor.dask:
             most = min(jobs, len(waiting))
             _on_a_cluster(
-                waiting, backend, run, executor.address, most, analyze, keep, pack, given_up, finished, progress
+                waiting,
+                backend,
+                run,
+                executor.address,
+                most,
+                analyze,
+                keep,
+                pack,
+                given_up,
+                finished,
+                progress,
+                combiner,
             )
             return
         _Dispatch(
@@ -132,6 +145,7 @@ def _on_a_cluster(
     given_up: Callable[[Cell], None],
     finished: Finished,
     progress: Progress,
+    combiner: Combiner,
 ) -> None:
     """Run cells on a dask cluster: the files of each return and are written into its directory here."""
     if not isinstance(backend, VirtualBackend):
@@ -143,7 +157,7 @@ def _on_a_cluster(
     kernel = backend.kernel
     instrument = instrument_here(kernel, hashlib.sha256(kernel.read_bytes()).hexdigest())
     topic = f"netwarp-{uuid.uuid4().hex}"
-    batches, combiner = Batches(), Combiner(run)
+    batches = Batches()
 
     def received(batch: Sequence[Cell], packed: Sequence[PackedCell]) -> None:
         for cell, files in zip(batch, packed, strict=True):

@@ -21,7 +21,7 @@ from ..plan.types import Plan
 from ..present.pages.build import make_report
 from ..store.manifest import Manifest, identity_of
 from ..store.packing import PACK_ABOVE, Combiner, pack_one, unpack_one
-from ..store.packs import archives, cell_bytes
+from ..store.packs import PackedPath, cell_bytes
 from ..store.plan_file import keep_texts, read_plan, write_plan
 from ..store.run_dir import RunDir, locked, write_json
 from ..store.run_locations import check_out
@@ -236,12 +236,12 @@ def _manifest(manifests: Sequence[Manifest], parts: bool) -> Manifest:
 
 def _take(source: RunDir, run: RunDir, cell_id: str) -> None:
     """Hard links are safe: files of a run are written once and replaced only by a rename."""
-    packed = archives(source.cells)
-    if cell_id in packed and not (source.cells / cell_id).is_dir():
-        unpack_one(run, cell_id, cell_bytes(packed[cell_id], cell_id))
+    there = source.cell(cell_id).root
+    if isinstance(there, PackedPath):
+        unpack_one(run, cell_id, cell_bytes(Path(there.parent), cell_id))
         return
     try:
-        shutil.copytree(source.cell(cell_id).root, run.partial_cell(cell_id).root, copy_function=_link)
+        shutil.copytree(there, run.partial_cell(cell_id).root, copy_function=_link)
     except (OSError, shutil.Error) as error:
         raise StoreError(f"{run.root}: cell {cell_id} cannot be written: {error}") from error
     run.install(cell_id)

@@ -127,6 +127,7 @@ def run(
         )
     if arguments is None:
         arguments = _equivalent(spec, sets or {}, seed, repetitions, only, where, shard, backend, executor)
+    chosen.backend.check_place(Path("results" if out is None else out))
     if where_to.address is not None:  # before there is a run directory
         need_scheduler(where_to.address)
     directory = choose_directory(None if out is None else Path(out), resume, plan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
 from ..core.types import Cell, CellOutcome, Problem
@@ -23,6 +24,9 @@ class Backend(Protocol):
 
     def check(self) -> list[Problem]:
         """The problems that prevent this back end from running here; empty: none."""
+
+    def check_place(self, directory: Path) -> None:
+        """Raise SpecError if its sandboxes would not see a cell in this directory."""
 
     def run_cell(self, cell: Cell, run: RunDir) -> CellOutcome:
         """Run one cell. Failures inside the cell become an Outcome and are never raised. Raises Interrupted,

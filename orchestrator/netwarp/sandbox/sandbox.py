@@ -122,6 +122,9 @@ class SandboxBackend(abc.ABC):
             return f"its kernel is a guest's, Linux {cell.kernel.release}: use --backend virtual or guest"
         return missing_program(cell) or missing_arch(cell, self.apps)
 
+    def check_place(self, directory: Path) -> None:  # noqa: B027  most see all that the host sees
+        """Raise SpecError if its sandboxes would not see a cell in this directory."""
+
     def hand_over(self, cell: Cell, directory: CellDir, programs: list[Path]) -> User | None:
         """Give the cell's directory to the user who is to run it; None if root stays root."""
         return hand_over(directory.root, self.user, programs)

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from ..core.built_programs import CELL_FILES
-from ..core.errors import CellError
+from ..core.errors import CellError, SpecError
 from ..core.types import Cell, Problem
 from ..doctor import memory_dir
 from ..guestkernel.cache import asks_for_a_root, find_binary
@@ -83,6 +83,16 @@ class GuestBackend(SandboxBackend):
             "--memory", f"{GUEST_MEMORY_MIB}M", "--mode", self.mode, "--start-ns", str(BOOT_REALTIME_NS),
             "--tmpdir", str(place), "--parent", str(os.getpid()),
         ]  # fmt: skip
+
+    def check_place(self, directory: Path) -> None:
+        """Raise SpecError if a directory lies below /dev (/dev/shm): a guest's own /dev hides that of the host, and its
+        kernel would end in a panic, without its init.
+        """
+        if directory.resolve().is_relative_to("/dev"):
+            raise SpecError(
+                f"{directory}: lies below /dev, of which a guest sees nothing; take a directory elsewhere (for files "
+                "in memory: a tmpfs that is mounted elsewhere)"
+            )
 
     def refuses(self, cell: Cell) -> str:
         """Refuses what the cell's own kernel lacks."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 import io
 import os
 import shutil
+import stat
 import struct
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
+from typing import NoReturn
 
 import msgspec
 
@@ -63,14 +65,17 @@ def unpack_cell(data: bytes, directory: Path) -> None:
                 ((member.filename, None if member.is_dir() else archive.read(member)) for member in members), directory
             )
     except BROKEN as error:
-        raise StoreError(f"{directory}: its archive cannot be opened: {error}") from error
+        raise StoreError(f"{directory}: its archive cannot be unpacked: {error}") from error
 
 
 def cell_to_bytes(directory: Path) -> bytes:
-    """A cell's directory as MessagePack, nothing compressed: an archive takes both ends four times as much CPU time.
-    Raises StoreError.
+    """A cell's directory as MessagePack, nothing compressed. Raises StoreError, also of a file of 4 GiB, which is more
+    than MessagePack can hold.
     """
-    return msgspec.msgpack.encode(list(_files(directory)))
+    try:
+        return msgspec.msgpack.encode(list(_files(directory)))
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise StoreError(f"{directory}: cannot be sent: {error}") from error
 
 
 def cell_from_bytes(data: bytes, directory: Path) -> None:
@@ -79,7 +84,7 @@ def cell_from_bytes(data: bytes, directory: Path) -> None:
     """
     try:
         _write(msgspec.msgpack.decode(data, type=list[tuple[str, bytes | None]]), directory)
-    except (OSError, ValueError, msgspec.MsgspecError) as error:
+    except (OSError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise StoreError(f"{directory}: what came back of the cell cannot be written: {error}") from error
 
 
@@ -90,7 +95,7 @@ def _files(directory: Path) -> Iterator[tuple[str, bytes | None]]:
     root = os.fspath(directory)
     found: list[tuple[list[str], bool]] = []
     try:
-        for place, folders, files in os.walk(root):
+        for place, folders, files in os.walk(root, onerror=_raise):
             parts = place[len(root) :].split(os.sep)[1:]
             found += [([*parts, name], True) for name in files]
             if parts and not folders and not files:
@@ -99,11 +104,16 @@ def _files(directory: Path) -> Iterator[tuple[str, bytes | None]]:
             path, name = os.path.join(root, *parts), "/".join(parts)
             if not is_file:
                 yield name, None
-            elif os.path.isfile(path) and not os.path.islink(path):
+            elif stat.S_ISREG(os.lstat(path).st_mode):
                 with open(path, "rb") as file:
                     yield name, file.read()
     except OSError as error:
         raise StoreError(f"{directory}: cannot be packed: {error}") from error
+
+
+def _raise(error: OSError) -> NoReturn:
+    """os.walk otherwise leaves out what cannot be listed."""
+    raise error
 
 
 def _write(files: Files, directory: Path) -> None:
@@ -114,7 +124,7 @@ def _write(files: Files, directory: Path) -> None:
     for name, content in files:
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or not path.parts:
-            raise StoreError(f"{directory.name}: its archive names {name!r}, which lies outside of the cell")
+            raise StoreError(f"{directory.name}: its files are to have one named {name!r}, outside of the cell")
         folder = name.rstrip("/") if content is None else name.rpartition("/")[0]
         if folder not in made:
             os.makedirs(os.path.join(root, folder), exist_ok=True)

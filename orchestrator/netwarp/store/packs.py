@@ -7,11 +7,13 @@ leaves a cell in the form it had, or in two; then the directory is read before i
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import functools
 import io
 import os
 import re
+import time
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PosixPath
@@ -24,6 +26,8 @@ PACK_CELLS = 1000
 """A pack's cells, at most: 100,000 cells are 100 files then, and packing as many takes about a second."""
 SUFFIX = ".zip"
 PACK = re.compile(r"pack-\d{5}\.zip")
+SETTLED_NS = 1_000_000_000
+"""Two changes of a directory within one tick of the kernel have the same time: one that is younger tells nothing."""
 _KEPT = 4
 """Opened cells: whoever reads files of a cell reads several."""
 
@@ -150,22 +154,28 @@ class Packs:
 
     def __init__(self, cells: Path) -> None:
         self._cells = cells
-        self._there: dict[Path, int] | None = None  # time of change, ns
+        self._looked_ns = -1
+        """The time of change of cells/ itself: if that is the same, so is everything in it."""
+        self._there: dict[Path, int] | None = None
+        """Pack -> its time of change, ns."""
         self._packed: dict[str, Path] = {}
 
     def pack_of(self, cell_id: str) -> Path | None:
         """The newest pack that holds a cell. Raises StoreError: a pack is damaged."""
-        if self._there is None or self._changed(self._there):
-            found = packs(self._cells)
-            self._there = {path: path.stat().st_mtime_ns for path in found}
-            self._packed = _cells_in(found)
-        return self._packed.get(cell_id)
+        with contextlib.suppress(FileNotFoundError):  # unpacked at this moment: the cell is a directory
+            changed_ns = self._cells.stat().st_mtime_ns
+            if changed_ns != self._looked_ns and (self._there is None or self._changed(self._there)):
+                found = packs(self._cells)
+                there = {path: path.stat().st_mtime_ns for path in found}
+                self._packed = _cells_in(found)
+                self._there = there
+            settled = time.time_ns() - changed_ns > SETTLED_NS
+            self._looked_ns = changed_ns if settled else -1
+            return self._packed.get(cell_id)
+        return None
 
     def _changed(self, there: dict[Path, int]) -> bool:
-        try:
-            same = all(path.stat().st_mtime_ns == changed_ns for path, changed_ns in there.items())
-        except FileNotFoundError:
-            return True
+        same = all(path.exists() and path.stat().st_mtime_ns == changed_ns for path, changed_ns in there.items())
         return not same or next_pack(list(there), self._cells).exists()
 
 

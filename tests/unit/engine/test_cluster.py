@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import os
+import signal
+import threading
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from distributed.comm import CommClosedError
 from netwarp.captures import native
-from netwarp.core.errors import BackendUnavailable, SpecError, StoreError
+from netwarp.core.errors import BackendUnavailable, NetwarpError, SpecError, StoreError
 from netwarp.core.types import Cell
-from netwarp.engine import cluster_files
+from netwarp.engine import cluster_files, dask_workers
 from netwarp.engine.cluster_files import (
     KERNEL,
     NEEDED,
@@ -122,3 +127,47 @@ def test_a_worker_that_never_finds_what_is_sent_to_it_is_named(tmp_path: Path, m
     finally:
         workers.shutdown()
     assert tried.read_text() == "xxxx"
+
+
+def test_a_worker_that_dies_while_the_cluster_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its successor takes its place: a real cluster, whose worker stops answering when it is given its plugin."""
+    kernel = tmp_path / "linux"
+    kernel.write_bytes(b"a kernel")
+    instrument = instrument_here(kernel, hashlib.sha256(b"a kernel").hexdigest())
+    killed: list[int] = []
+    real = dask_workers._own_worker
+
+    def own_worker() -> object:
+        if not killed:
+            (nanny,) = workers._cluster.workers.values()
+            killed.append(nanny.pid)
+            os.kill(nanny.pid, signal.SIGSTOP)  # the scheduler still asks it
+            threading.Timer(0.5, os.kill, (nanny.pid, signal.SIGKILL)).start()
+        return real()
+
+    monkeypatch.setattr(dask_workers, "_own_worker", own_worker)
+    workers = DaskWorkers(
+        None, 1, instrument, kernel, scratch=tmp_path, topic="t", clock=lambda *told: None, notice=print
+    )  # fmt: skip
+    workers.begin()
+    try:
+        assert workers.submit(len, ()).result(timeout=60) == 0
+    finally:
+        workers.shutdown()
+    assert killed
+
+
+def test_workers_that_die_again_and_again_while_the_cluster_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers = DaskWorkers(
+        None, 1, Instrument({}, {}), Path("linux"), scratch=Path(), topic="t", clock=print, notice=print
+    )  # fmt: skip
+    asked: list[object] = []
+
+    def register_plugin(plugin: object) -> None:
+        asked.append(plugin)
+        raise CommClosedError("Stream is closed")
+
+    workers._client = SimpleNamespace(register_plugin=register_plugin)
+    with pytest.raises(NetwarpError, match=r"its workers end while the cluster starts .*Stream is closed"):
+        workers._prepare_workers()
+    assert len(asked) == dask_workers.MOST_PREPARED

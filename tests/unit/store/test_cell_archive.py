@@ -6,7 +6,7 @@ import contextlib
 import io
 import os
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -52,12 +52,40 @@ def test_round_trip(
     assert pack(again) == archive  # equal cells, equal archives
 
 
-def test_links_are_left_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("pack", "unpack"), [(pack_cell, unpack_cell), (cell_to_bytes, cell_from_bytes)])
+def test_links_are_left_out(pack: Pack, unpack: Unpack, tmp_path: Path) -> None:
     (tmp_path / "cell").mkdir()
     (tmp_path / "cell" / "there").symlink_to("/etc/passwd")
     os.mkfifo(tmp_path / "cell" / "pipe")
-    unpack_cell(pack_cell(tmp_path / "cell"), tmp_path / "again")
+    unpack(pack(tmp_path / "cell"), tmp_path / "again")
     assert tree(tmp_path / "again") == {}
+
+
+@pytest.mark.parametrize("pack", [pack_cell, cell_to_bytes])
+def test_a_folder_that_cannot_be_listed(pack: Pack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is never left out in silence: the directory is removed afterwards."""
+    (tmp_path / "cell" / "capture").mkdir(parents=True)
+    (tmp_path / "cell" / "capture" / "a.pcap.zst").write_bytes(b"x")
+    real = os.scandir
+
+    def scandir(path: str) -> Iterator[os.DirEntry[str]]:
+        if str(path).endswith("capture"):
+            raise OSError(5, "Input/output error")
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(StoreError, match="Input/output error"):
+        pack(tmp_path / "cell")
+
+
+def test_names_that_no_file_can_have(tmp_path: Path) -> None:
+    (tmp_path / "cell").mkdir()
+    (tmp_path / "cell" / os.fsdecode(b"\xff")).write_bytes(b"x")
+    with pytest.raises(StoreError, match="cannot be sent"):
+        cell_to_bytes(tmp_path / "cell")
+    deep = msgspec.msgpack.encode([("a/" * 3000 + "a", b"x")])
+    with pytest.raises(StoreError, match="what came back"):
+        cell_from_bytes(deep, tmp_path / "again")
 
 
 @pytest.mark.parametrize("name", ["../outside", "/outside", "apps/../../outside", ".."])

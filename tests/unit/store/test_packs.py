@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from netwarp.core.errors import StoreError
 from netwarp.core.types import CellOutcome, Check, Outcome
-from netwarp.store import compressed, packing
+from netwarp.store import compressed, packing, packs
 from netwarp.store.packing import Combiner, combine, opened, pack_one, pack_run, unpack_run
 from netwarp.store.run_dir import Judgement, RunDir, read_json, write_json, write_packed_json
 
@@ -158,8 +158,47 @@ def test_a_damaged_pack_is_named(run: RunDir) -> None:
     pack_run(run)
     pack = run.cells / "pack-00001.zip"
     pack.write_bytes(pack.read_bytes()[:-30])
-    with pytest.raises(StoreError, match=r"pack-00001\.zip: cannot be read"):
-        RunDir(run.root).cell("cell.0")
+    seen = RunDir(run.root)
+    for _ in range(2):
+        with pytest.raises(StoreError, match=r"pack-00001\.zip: cannot be read"):
+            seen.cell("cell.0")
+
+
+def test_packs_that_vanish_while_they_are_listed(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process unpacks at that moment."""
+    pack_run(run)
+    seen = RunDir(run.root)
+    real = packs.packs
+
+    def unpacked_then(cells: Path) -> list[Path]:
+        found = real(cells)
+        monkeypatch.undo()
+        unpack_run(run)
+        return found
+
+    monkeypatch.setattr(packs, "packs", unpacked_then)
+    assert seen.cell("cell.0").read_outcome().outcome is Outcome.COMPLETED
+
+
+def test_a_packed_run_is_not_looked_through_for_each_cell(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a run that does not change any more only its directory is looked at."""
+    pack_run(run)
+    os.utime(run.cells, ns=(0, 0))
+    seen = RunDir(run.root)
+    seen.cell("cell.0")
+    monkeypatch.setattr(packs.Packs, "_changed", lambda *_: pytest.fail("looked at every pack"))
+    check_cells = [seen.cell(f"cell.{number}").read_outcome().outcome for number in range(6)]
+    assert check_cells == [Outcome.COMPLETED] * 6
+
+
+def test_a_cells_own_archive_is_read_before_a_pack(run: RunDir) -> None:
+    """A kill between the two steps of putting together leaves both."""
+    pack_run(run)
+    make_cell(run, "other")
+    write_json(run.cell("other").checks, [Check("x", True, "newer")])
+    pack_one(run, "other")
+    (run.cells / "other.zip").rename(run.cells / "cell.0.zip")
+    assert RunDir(run.root).cell("cell.0").root.parent.name == "cell.0.zip"
 
 
 def test_looking_up_cells_lists_the_directory_once(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,11 +244,13 @@ def test_a_new_pack_comes_behind_all_others(run: RunDir) -> None:
 
 
 def test_cells_are_put_together_whenever_there_are_enough(run: RunDir) -> None:
-    """Also if an earlier process left some; packs of three."""
-    pack_one(run, "cell.0")
+    """Also those that an earlier process left; packs of three."""
+    for number in range(3):
+        pack_one(run, f"cell.{number}")
     combiner = Combiner(run)
-    for number in range(1, 6):
+    for number in range(3, 6):
         pack_one(run, f"cell.{number}")
         combiner.packed(1)
-    assert {name for name in names(run) if name.startswith("pack")} == {"pack-00001.zip", "pack-00002.zip"}
+        assert ("pack-00002.zip" in names(run)) == (number == 5)
+        assert "pack-00001.zip" in names(run)
     check(run)
