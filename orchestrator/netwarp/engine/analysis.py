@@ -18,7 +18,7 @@ from ..measure.capture_point import missing_raw
 from ..plan.schedules import scheduled_cells
 from ..plan.types import Plan
 from ..present.pages.build import make_report
-from ..results import Results, write_tables, write_timelines
+from ..results import Results, write_measurements, write_tables, write_timelines
 from ..store.manifest import Manifest
 from ..store.packing import opened
 from ..store.plan_file import keep_texts, read_plan, write_outputs
@@ -120,6 +120,8 @@ def report(run_dir: str | Path, *, spec: str | Path | None = None) -> Path:
         analyze(run_dir, spec=spec)
     elif not (run.tables / "cells.csv").exists():
         tabulate(read_plan(run), run)
+    elif not (run.tables / "measurements.csv").exists():  # a bundle: it has each cell's own
+        write_measurements(collect(read_plan(run), run), run.tables)
     return make_report(run)
 
 

@@ -11,10 +11,10 @@ from .result_tables import Grid
 from .run_data import Row, RunData, number
 
 # Meaning of the number compared, by kind of claim: kinds that give a relative one. Of
-# several comparisons the worst is shown: the smallest lead, whichever way a claim says it goes.
+# several comparisons the one is shown that speaks most against the claim.
 _STATISTICS = {
     "greater": "smallest lead",
-    "less": "smallest lead",
+    "less": "largest difference",
     "mean_greater": "mean lead",
     "equal": "largest difference",
     "gain": "mean gain",

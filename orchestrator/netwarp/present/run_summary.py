@@ -12,6 +12,7 @@ from typing import TypedDict
 
 from ..core.numbers import fixed
 from ..core.units import counted, counted_of
+from ..plan.make import BASE, ROBUSTNESS
 from ..plan.notes import notes
 from .claim_blocks import Statement
 from .conclusions import Conclusion, conclusions, counts, distances, main_claims, verdict_words
@@ -110,10 +111,20 @@ def _concluded(data: RunData, claims: Sequence[Statement]) -> Concluded:
     )
     sentences = []
     for column in data.plan.columns:
-        of_column = [value.verdict for claim in own for value in claim.own.values if value.title == column.title]
-        if of_column:
-            alone = ", judged by what is measured alone" if verdicts["its own source refutes it"] else ""
-            sentences.append(f"On {column.title} {of_column.count('holds')} of {len(of_column)} hold{alone}.")
+        pairs = [
+            (ours.verdict, theirs.verdict)
+            for claim in own
+            for ours in claim.own.values
+            for theirs in claim.own.values
+            if ours.kind == "own" and theirs.title == column.title
+        ]
+        if pairs:
+            here, there = (sum(pair[at] == "holds" for pair in pairs) for at in (0, 1))
+            if verdicts["its own source refutes it"]:  # what is counted above leaves those out
+                alone = f"Judged by what is measured alone, {here} of {len(pairs)} hold on {data.system}"
+                sentences.append(f"{alone}, and {there} of {len(pairs)} on {column.title}.")
+            else:
+                sentences.append(f"On {column.title} {there} of {len(pairs)} hold.")
     concluded = f"{counted(len(own), 'conclusion')}{paper} on {data.system}"
     return {"concluded": concluded, "counted": chips, "columns": " ".join(sentences)}
 
@@ -121,8 +132,9 @@ def _concluded(data: RunData, claims: Sequence[Statement]) -> Concluded:
 def _part(data: RunData) -> tuple[str, ...]:
     """Sentences about --where, --only and --set."""
     sentences = []
-    if data.plan.filters:
-        sentences.append(f"This run covers a part of the experiment: {'; '.join(data.plan.filters)}.")
+    filters = data.plan.filters
+    if filters and not {f"only {BASE}", f"only {ROBUSTNESS}"} <= set(filters):  # merged from both it is whole
+        sentences.append(f"This run covers a part of the experiment: {'; '.join(filters)}.")
     if changed := data.manifest.sets:
         sentences.append(f"The command line changed the spec (titles may not show it): {', '.join(changed)}.")
     return tuple(sentences)
@@ -245,8 +257,8 @@ def _trust(data: RunData, checks: Checks) -> str:
     failed = f", {checks.failed} failed" if checks.failed else " passed"
     seeds = counted(data.plan.repetitions, "seed")
     return (
-        f"Measured on the real kernel of {data.system}: {counted_of(done, len(data.cells), 'cell')} (single runs)"
-        f" completed, up to {seeds} each; {counted(checks.done, 'self-check')}{failed}."
+        f"Measured on the real kernel of {data.system}: {counted_of(done, len(data.cells), 'cell')} completed (each one"
+        f" run of one condition, up to {seeds} a condition); {counted(checks.done, 'self-check')}{failed}."
     )
 
 

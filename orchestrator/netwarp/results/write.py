@@ -41,6 +41,12 @@ def write_tables(results: Results, folder: Path) -> tuple[Decided, ...]:
     return decided
 
 
+def write_measurements(results: Results, folder: Path) -> None:
+    """Write measurements.csv alone. Raises StoreError."""
+    rows = measurement_rows(results)
+    write_atomic(folder / f"{rows.name}.csv", csv_blocks(rows.header, rows.rows))
+
+
 def write_timelines(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir, folder: Path) -> None:
     """Write the figures over time and the tables of events into `folder`. Raises StoreError."""
     tables = [series_rows(plan, outcomes, run, figure) for figure in plan.time_series]

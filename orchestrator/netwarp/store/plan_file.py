@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from ..core.errors import StoreError
 from ..core.types import from_json, to_json
 from ..plan.types import OUTPUTS, Outputs, Plan
 from .run_dir import RunDir, read_json, write_atomic, write_json
@@ -38,6 +39,15 @@ def write_outputs(run: RunDir, plan: Plan) -> None:
 
 def read_plan(run: RunDir) -> Plan:
     """The plan of a run with its outputs. Raises StoreError."""
+    if run.root.is_file():
+        raise StoreError(
+            f"{run.root}: is a file, and this wants a run directory; open a bundle first: "
+            f"mkdir DIR && tar xf {run.root} -C DIR"
+        )
+    if not run.root.exists():
+        raise StoreError(
+            f"{run.root}: there is no such directory; the newest run of an experiment is results/NAME/latest"
+        )
     cells, outputs = read_json(run.plan, _CELLS), read_json(run.outputs, Outputs)
     return Plan(**msgspec.structs.asdict(outputs), **msgspec.structs.asdict(cells))
 

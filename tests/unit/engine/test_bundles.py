@@ -8,6 +8,7 @@ import sys
 import tarfile
 from pathlib import Path
 
+import netwarp
 import pytest
 from netwarp.core.errors import SpecError, StoreError
 from netwarp.core.types import Outcome
@@ -19,7 +20,7 @@ from netwarp.results import Results, write_tables
 from netwarp.store.packing import pack_run
 from netwarp.store.packs import archives
 from support.checkout import ROOT
-from support.report_kit import large_run, put
+from support.report_kit import large_run, plan_of, put, spec_text, write_run
 
 sys.path.insert(0, str(ROOT / "experiments"))
 import papers
@@ -142,3 +143,21 @@ def test_a_reference_has_the_hash_of_every_capture(name: str) -> None:
         for cell in run.plan.cells:
             place = run.directory.cell(cell.id)
             assert place.packets.exists() or place.read_outcome().outcome is Outcome.FAILED, cell.id
+
+
+def test_the_report_of_a_bundle_has_the_measurements(tmp_path: Path) -> None:
+    """A bundle has each cell's own, not the table that is made of them."""
+    plan = plan_of(spec_text(loss="1 %"), tmp_path / "spec", repetitions=3)
+    run = write_run(tmp_path / "run", plan)
+    for cell in plan.cells:
+        put(run.cell(cell.id).packets, {"a-p1.pcap": "0" * 64})
+    file = bundle(run.root, tmp_path / "run.tar.xz")
+    with opened(file) as place:
+        assert not (place / "tables" / "measurements.csv").exists()
+        page = netwarp.report(place).read_text()
+        assert (place / "tables" / "measurements.csv").read_bytes() == (run.tables / "measurements.csv").read_bytes()
+    assert "no two completed" not in page
+    with pytest.raises(StoreError, match=r"is a file, .*mkdir DIR && tar xf"):
+        netwarp.report(file)
+    with pytest.raises(StoreError, match="there is no such directory"):
+        netwarp.report(tmp_path / "nothing")

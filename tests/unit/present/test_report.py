@@ -270,7 +270,7 @@ def test_a_run_without_claims_tables_or_calibration_has_a_report(tmp_path: Path)
     run = write_run(tmp_path / "run", plan_of(bare, tmp_path / "spec"))
     make_report(run)
     text = "".join(page_of(run).text)
-    assert "12 of 12 cells (single runs) completed" in text and "All 12 cells" not in text
+    assert "12 of 12 cells completed (each one run of one condition" in text and "All 12 cells" not in text
     assert re.search(r"Ftp, 12 cells: goodput [\d.]+ to [\d.]+ kbit/s", text), "the key number"
     assert "No calibration is stored with this run" in text
 

@@ -275,9 +275,11 @@ def test_the_paper_and_its_simulator_give_what_the_reading_notes_say() -> None:
         assert simulator[name].verdict == "does not hold", name
 
 
-@pytest.mark.parametrize(("kind", "sign"), [("greater", 1), ("less", -1)])
-def test_the_report_names_the_number_as_it_was_chosen(kind: str, sign: int, tmp_path: Path) -> None:
-    """Of three comparisons with leads of 50, 20 and 10 % the one that decides is the smallest."""
+@pytest.mark.parametrize(
+    ("kind", "sign", "named"), [("greater", 1, "smallest lead"), ("less", -1, "largest difference")]
+)
+def test_the_report_names_the_number_as_it_was_chosen(kind: str, sign: int, named: str, tmp_path: Path) -> None:
+    """Of three comparisons with 50, 20 and 10 % between the two the one that decides is nearest to the contrary."""
     plan = plan_of(tmp_path, claim(kind, 'a = { who = "a" }\nb = { who = "b" }\n' + OVER))
     (found,) = judged(plan, {"a": rows(*(1 + sign * lead for lead in (0.5, 0.2, 0.1))), "b": rows(1, 1, 1)})
     assert found.measured == pytest.approx(sign * 0.1)
@@ -285,7 +287,7 @@ def test_the_report_names_the_number_as_it_was_chosen(kind: str, sign: int, tmp_
            "expected": found.expected, "unit": found.unit, "source": "Table 1"}  # fmt: skip
     data = SimpleNamespace(plan=plan, claims=[row], claim_details=[], metrics={}, system="Linux 6.12")
     (said,) = statements(data)  # type: ignore[arg-type]
-    assert (said.statistic, said.own.measured) == ("smallest lead", f"{'+' if sign > 0 else MINUS}10.0")
+    assert (said.statistic, said.own.measured) == (named, f"{'+' if sign > 0 else MINUS}10.0")
 
 
 def test_an_interval_below_the_resolution_of_the_clock_is_none(tmp_path: Path) -> None:
