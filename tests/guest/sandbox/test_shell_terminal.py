@@ -106,7 +106,8 @@ def test_a_shell_on_a_node(shell: Terminal, tmp_path: Path) -> None:
     shell.type("stty size\n")
     shell.until("44 120\r")
     # Ctrl-C ends what runs in the shell, not the shell, nor netwarp
-    shell.type("echo begins; sleep 1000; echo never\n")
+    # one process: between two bash itself gets the Ctrl-C, and loses it (24 of 300) or ends (2), with no netwarp about
+    shell.type("sh -c 'echo begins; exec sleep 1000'; echo never\n")
     shell.until("[\r\n]begins\r")
     shell.type("\x03")
     shell.until("b# ")
