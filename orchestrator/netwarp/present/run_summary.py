@@ -132,8 +132,10 @@ def _concluded(data: RunData, claims: Sequence[Statement]) -> Concluded:
 def _part(data: RunData) -> tuple[str, ...]:
     """Sentences about --where, --only and --set."""
     sentences = []
-    filters = data.plan.filters
-    if filters and not {f"only {BASE}", f"only {ROBUSTNESS}"} <= set(filters):  # merged from both it is whole
+    filters, both = data.plan.filters, (f"only {BASE}", f"only {ROBUSTNESS}")
+    if set(both) <= set(filters):  # merged from these it is whole
+        filters = tuple(one for one in filters if one not in both)
+    if filters:
         sentences.append(f"This run covers a part of the experiment: {'; '.join(filters)}.")
     if changed := data.manifest.sets:
         sentences.append(f"The command line changed the spec (titles may not show it): {', '.join(changed)}.")

@@ -25,7 +25,7 @@ from netwarp.present.figures.line.data import figure_csv, make_figure, variant_l
 from netwarp.present.figures.line.print import line_canvas
 from netwarp.present.pages.build import make_report
 from netwarp.present.run_data import RunData, read_run
-from netwarp.present.run_summary import _randomness
+from netwarp.present.run_summary import _part, _randomness
 from netwarp.store.run_dir import RunDir
 from support.report_kit import FAILED_AT, HOSTILE, hostile_run, large_run, small_run, write_run
 
@@ -404,3 +404,19 @@ def test_an_answer_is_a_grid_of_the_verdicts_of_its_table(tmp_path: Path) -> Non
     for condition, sentence in answer.sentences:
         assert condition in text
         assert sentence in text
+
+
+@pytest.mark.parametrize(
+    ("filters", "part"),
+    [
+        ((), ""),
+        (("only base",), "only base"),
+        (("only base", "only robustness"), ""),
+        (("only base", "only robustness", "protocol=sctp"), "protocol=sctp"),
+    ],
+)
+def test_a_part_is_called_one(filters: tuple[str, ...], part: str, tmp_path: Path) -> None:
+    """Base and robustness together are the whole, unless something else was left out."""
+    data = read_run(small_run(tmp_path / "run"))
+    data = dataclasses.replace(data, plan=msgspec.structs.replace(data.plan, filters=filters))
+    assert _part(data) == ((f"This run covers a part of the experiment: {part}.",) if part else ())
