@@ -24,6 +24,7 @@ CONNECT_S = 10
 MOST_SHIPPED = 3
 """Times that files are sent to one worker: again only if something has removed them there."""
 MOST_PREPARED = 5
+"""Times that our own workers are given their plugin: again only if one dies meanwhile."""
 LOOK_S = 1.0
 """Interval at which the scheduler is asked for its number of workers."""
 OWN_CLUSTER = {

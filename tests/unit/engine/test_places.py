@@ -1,4 +1,4 @@
-"""Where a run may be written, and how often its directory is listed."""
+"""Directories that a guest cannot see: a run in them is refused before it begins."""
 
 from __future__ import annotations
 
@@ -9,23 +9,7 @@ import pytest
 from netwarp.core.errors import SpecError
 from netwarp.sandbox.netns import NetnsBackend
 from netwarp.sandbox.virtual import VirtualBackend
-
-SPEC = """\
-format = 1
-name = "place"
-duration = "1 s"
-[node.a]
-[node.b]
-[link.p1]
-between = ["a", "b"]
-rate = "1 Mbit/s"
-queue = "50 packets"
-[flow.f]
-from = "a"
-to = "b"
-protocol = "tcp"
-paths = ["p1"]
-"""
+from support.specs import BASE
 
 
 @pytest.mark.parametrize("place", ["/dev/shm/run", "/dev", "/tmp/../dev/shm/a/b"])
@@ -45,7 +29,7 @@ def test_elsewhere(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_run_below_dev_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = tmp_path / "spec.toml"
-    spec.write_text(SPEC)
+    spec.write_text(BASE)
     out = Path("/dev/shm/netwarp-test-place")
     with pytest.raises(SpecError, match="below /dev"):
         netwarp.run(spec, out=out, backend="virtual")
