@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from netwarp.core.errors import KernelError
 from netwarp.guestkernel import find_kernel
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skips what only root can do, for everybody else: `-m root` chooses these tests."""
+    needs = item.get_closest_marker("root")
+    if needs is not None and os.geteuid() != 0:
+        pytest.skip(needs.kwargs["reason"])
 
 
 @pytest.fixture(scope="session")

@@ -50,7 +50,7 @@ def processes_in(path: Path) -> list[str]:
     return found
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="the laboratory of these tests is an ordinary user's already")
+@pytest.mark.root(reason="the laboratory of these tests is an ordinary user's already")
 def test_nobody_makes_and_ends_a_laboratory(place: Path) -> None:
     """Where this kernel permits it; where not, the reason is what doctor says. /dev/net/tun is everybody's for them."""
     if not NOBODY.may_run(Path(sys.executable)) or not all(map(NOBODY.may_pass, PROGRAM.parents)):

@@ -98,7 +98,7 @@ def open_place() -> Iterator[Path]:
     shutil.rmtree(place)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be compared with an ordinary user")
+@pytest.mark.root(reason="only root can be compared with an ordinary user")
 def test_as_an_ordinary_user(checkout: Checkout, spec: Path, reference: Path, open_place: Path) -> None:
     """The reference ran as root; this one as nobody, who can write to nothing but its own home."""
     other = copy_checkout(open_place / "checkout", checkout.kernel, checkout.root)

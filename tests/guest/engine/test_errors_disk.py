@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,7 +70,7 @@ def trusted(run: Path) -> None:
             assert FULL in outcome.reason, outcome
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+@pytest.mark.root(reason="only root may mount a small file system")
 @pytest.mark.parametrize("kilobytes", [16, 256, 2000, 3600, 5500])
 def test_full_disk(kilobytes: int, checkout: Checkout, spec: Path, undisturbed: Path, tmp_path: Path) -> None:
     """From no room for the plan, over none for the programs, for the captures, to almost enough: the run ends there."""

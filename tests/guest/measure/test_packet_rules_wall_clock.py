@@ -33,7 +33,7 @@ os.setgid(files.st_gid)
 os.setuid(files.st_uid)
 os.execv("/usr/bin/unshare", ["unshare", "--user", "--map-root-user", sys.executable, "-m", "netwarp", *sys.argv[1:]])
 """
-"""Root there and of nothing else, as in many containers: the owner of these files, who has no other way to read them."""
+"""Root there and of nothing else, as in many containers. It owns the files: it has no other right to read them."""
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from netwarp.core.executables import find_executable
 from netwarp.sandbox.privileges import User, foreign_owner, hand_over, take_back, unprivileged
 from support.chain_kit import (
     STANDS,
@@ -36,7 +35,7 @@ MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 1 << 18
 SYS_MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE, MOUNT_ATTR_RDONLY = 442, -100, 0x8000, 1
 STARTING = ("subprocess.run", "subprocess.Popen", "subprocess.check_call", "subprocess.check_output")
 FORBIDDEN = ("os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput", "eval", "exec")
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has something to drop, or may mount")
+needs_root = pytest.mark.root(reason="only root has something to drop, or may mount")
 
 
 @needs_root
@@ -258,12 +257,11 @@ def test_a_guest_sees_files_and_links_as_said_and_is_no_jail(checkout: Checkout,
     assert (other / "x").exists(), "docs/security.md: a guest is no jail for a program"
 
 
+@needs_root
 def test_a_root_without_the_right_to_become_another_stays_root(
     checkout: Checkout, open_place: Path, tmp_path: Path
 ) -> None:
     """As in containers that take capabilities away: the cell runs all the same."""
-    if os.geteuid() != 0 or find_executable("setpriv") is None:
-        pytest.skip("only root has capabilities to lose, with setpriv(1)")
     spec = written(open_place / "spec.toml", two_paths(duration="1 s"))
     less = ["setpriv", "--bounding-set", "-setuid,-setgid", "--inh-caps", "-setuid,-setgid"]
     done = subprocess.run(

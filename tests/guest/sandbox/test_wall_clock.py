@@ -100,7 +100,7 @@ def test_netns_in_a_guest(kernel: Path, checkout: Checkout, spec: Path, tmp_path
     assert (manifest["backend"], manifest["kernel_sha256"], manifest["jobs"]) == ("netns", "host", 1)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a guest as somebody else")
+@pytest.mark.root(reason="only root can start a guest as somebody else")
 @pytest.mark.parametrize(
     "command", [("run", "--no-report", "--backend", "netns"), ("shell", "--backend", "netns")], ids=["run", "shell"]
 )

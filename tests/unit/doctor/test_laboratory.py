@@ -17,13 +17,14 @@ PROGRAM = CHECKOUT / "ansible" / "lab" / "lab.py"
 ASK = "from netwarp.doctor import laboratory as f; print(f().state, f().detail, f().remedy, sep='\\n')"
 AS_NOBODY = "setpriv --reuid=65534 --regid=65534 --clear-groups"
 
+needs_root = pytest.mark.root(reason="only root may change mounts and be nobody")
+
 
 def told(change: str, before: str = "") -> tuple[list[str], str]:
     """(state, detail, remedy) and what the laboratory lacks, as nobody is told them after `change`, commands of a shell
     in a mount namespace that goes with it. before: words before the program.
     """
     for reason, not_here in (
-        ("only root can change mounts and be nobody", os.geteuid() != 0),
         ("no mount namespaces here", subprocess.run(["unshare", "--mount", "true"], check=False).returncode != 0),
         (f"nobody may not read {CHECKOUT}",
          not NOBODY.may_run(Path(sys.executable)) or not all(map(NOBODY.may_pass, PROGRAM.parents))),
@@ -41,6 +42,7 @@ def told(change: str, before: str = "") -> tuple[list[str], str]:
     return finding.splitlines(), lacks
 
 
+@needs_root
 @pytest.mark.parametrize(
     ("change", "detail", "remedy"),
     [
@@ -60,6 +62,7 @@ def test_without_taps(tmp_path: Path, change: str, detail: str, remedy: str) -> 
     assert f"{said}: {todo}" in lacks
 
 
+@needs_root
 def test_without_namespaces(tmp_path: Path) -> None:
     """In a chroot the kernel refuses user namespaces."""
     (state, said, todo), lacks = told(f"mount --rbind / {tmp_path}", f"chroot {tmp_path}")

@@ -126,11 +126,3 @@ def test_a_failing_debootstrap_is_said_with_its_last_words(path: Path, tmp_path:
     assert "no such archive" in done.stderr
     root = tmp_path / "build/bare/root"
     assert f"{code} {root} http://b.test/\n" in (tmp_path / "build/bare/debootstrap.log").read_text()
-
-
-def test_ci_chooses_tests_that_are_there() -> None:
-    """For the bare system; one that was moved would end it with a usage error of pytest."""
-    text = (CHECKOUT / ".ci/run").read_text().replace("\\\n", "")
-    chosen = re.search(r'^bare_tests="([^"]+)"$', text, re.MULTILINE)
-    assert chosen is not None
-    assert all((CHECKOUT / name).is_file() for name in chosen[1].split())
