@@ -58,10 +58,9 @@ def make_cell(name: str, **changes: Any) -> Cell:
         timeline=(Event(int(FAULT * S), "outage", "blackhole", "p1"), Event(int(REPAIR * S), "outage", "repair", "p1")),
         captures=tuple(Capture(node, link) for node in "ab" for link in links),
         random=True,
-        parameters={"setup": "1.5 s", "size": "1.5 kB", "share": "10 %"},
         metrics={
-            "mine": "unique_data_packets * size_bytes / (duration_s - setup_s)",
-            "again": "min(mine, -(-mine)) / rate_bit_s ** 1 + share_ratio * 0",
+            "mine": "unique_data_packets * 1500 / (duration_s - 1.5)",
+            "again": "min(mine, -(-mine)) / rate_bit_s ** 1",
             "absent": "response_time_s + 1",
         },
     )

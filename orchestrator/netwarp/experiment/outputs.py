@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.metrics.catalogue import METRICS
-from ..core.metrics.expressions import OF_THE_CELL, OF_THE_FLOW, expression_problem, parameter_numbers
+from ..core.metrics.expressions import OF_THE_CELL, OF_THE_FLOW, expression_problem
 from ..core.outputs import EXPERIMENT, FLOW, Figure, FigureKind, Levels, Metric, Table
 from .factors import DOES_NOT_APPLY, FactorSpec, check_condition, check_experiment
 from .fields import read_levels, read_names, read_texts
@@ -36,12 +36,13 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class OwnMetric:
-    """A metric that the spec defines: an expression over a flow's metrics, the parameters and `duration_s`."""
+    """A metric that the spec defines: an expression over a flow's metrics, `{parameter}` and `duration_s`."""
 
     name: str
     title: str
     unit: str
     expression: str
+    item: Item
 
 
 def read_metrics(document: Item, factors: Mapping[str, FactorSpec], problems: Problems) -> tuple[OwnMetric, ...]:
@@ -57,14 +58,11 @@ def read_metrics(document: Item, factors: Mapping[str, FactorSpec], problems: Pr
             level = next(iter(factors[other].levels), None) if other in factors else None
             parameters[name] = level.name if level is not None else parameters.get(other, text)
 
-    def hint(word: str, known: set[str]) -> str:
-        """A name that would be there, had its parameter a unit: that is what is wrong, not the metric."""
-        for name, text in parameters.items():
-            if word.startswith(f"{name}_") and not parameter_numbers({name: text}):
-                return f': the parameter {name} is "{text}", which is no quantity with a unit'
-        return nearest(word, known)
+    def hint(word: str, names: Iterable[str]) -> str:
+        return f': it is a factor; let a parameter be "{{{word}}}"' if word in factors else nearest(word, names)
 
-    known = set(METRICS) | {OF_THE_CELL, *OF_THE_FLOW} | set(parameter_numbers(parameters))
+    taken = set(METRICS) | {OF_THE_CELL, *OF_THE_FLOW}
+    known = set(taken)
     metrics: list[OwnMetric] = []
     for name, child in named(document, "metric"):
         texts: dict[str, str] = {}
@@ -73,13 +71,13 @@ def read_metrics(document: Item, factors: Mapping[str, FactorSpec], problems: Pr
             if value is None:
                 problems.add(child, f"its {key} is missing; for example {key} = {METRIC[key].example}")
             texts[key] = str(value.value) if value is not None else ""
-        if name in METRICS:
-            problems.add(child, f'"{name}" is a metric of netwarp; a metric of the spec needs another name')
+        if name in taken:
+            problems.add(child, f'"{name}" is a name of netwarp; a metric of the spec needs another name')
         value = child.get("value")
-        wrong = expression_problem(texts["value"], known, hint) if value is not None else None
+        wrong = expression_problem(texts["value"], known, parameters, hint) if value is not None else None
         if value is not None and wrong is not None:
             problems.add(value, f"{wrong}; for example {METRIC['value'].example}")
-        metrics.append(OwnMetric(name, read_title(child, name), texts["unit"], texts["value"]))
+        metrics.append(OwnMetric(name, read_title(child, name), texts["unit"], texts["value"], value or child))
         known.add(name)
     return tuple(metrics)
 

@@ -12,7 +12,7 @@ import msgspec
 from ..captures.binning import bin_s
 from ..core.errors import CaptureError, StoreError
 from ..core.metrics.catalogue import CELL_METRICS, METRICS, unit_of
-from ..core.metrics.expressions import evaluate, parameter_numbers
+from ..core.metrics.expressions import evaluate, fill_in, fill_in_by_unit
 from ..core.types import Cell, Check, Flow, Measurement
 from ..store import compressed
 from ..store.app_records import AppRecord, InForce, Summary, read_app_log
@@ -225,8 +225,8 @@ def _mss(records: list[AppRecord]) -> int | None:
 def _own_metrics(
     cell: Cell, flow: Flow, metrics: dict[str, float | None]
 ) -> tuple[dict[str, float | None], list[Check]]:
-    """The metrics that the spec defines: expressions of this flow's metrics, its times and rate, the cell's parameters,
-    and the spec's metrics before them. One that cannot be computed has no value and gives a failed check.
+    """The metrics that the spec defines: expressions of this flow's metrics, its times and rate, and the spec's metrics
+    before them. One that cannot be computed has no value and gives a failed check.
     """
     names: dict[str, float | None] = {
         **dict.fromkeys(METRICS),  # what this protocol does not have has no value
@@ -236,7 +236,6 @@ def _own_metrics(
         "stop_s": None if flow.stop_ns is None else flow.stop_ns / 1e9,
         "rate_bit_s": flow.paths[0].bottleneck_bit_s,
     }
-    names |= {name: float(number) for name, number in parameter_numbers(cell.parameters).items()}
     own: dict[str, float | None] = {}
     failed: list[Check] = []
     for name, expression in cell.metrics.items():
@@ -260,7 +259,11 @@ def with_expressions(
     """A cell's measurements, plus the metrics of another spec computed from them. Raises CaptureError if one cannot be
     computed.
     """
-    changed = {name: text for name, text in expressions.items() if cell.metrics.get(name) != text}
+    changed: dict[str, str] = {}
+    for name, text in expressions.items():
+        now, before = (fill(text, cell.parameters, cell.duration_ns) for fill in (fill_in, fill_in_by_unit))
+        if cell.metrics.get(name) not in (now, before):
+            changed[name] = now
     kept = [measurement for measurement in measurements if measurement.metric not in changed]
     asked = msgspec.structs.replace(cell, metrics=changed)
     for flow in cell.flows if changed else ():

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from ..core.metrics.expressions import OF_THE_CELL, fill_in, parameter_numbers
+from ..core.metrics.expressions import fill_in, unfilled
 from ..core.types import Cell, Event, Flow, GuestKernel, Link, LinkImpairment, Node
 from ..experiment import Spec
 from ..experiment.grammar import RESOLVED
@@ -100,7 +100,7 @@ class CellPlanner:
         own_nodes = _explicit(nodes, routed)
         flows = tuple(each.flow for each in routed)
         parameters = dict(resolved.parameters)
-        metrics = self._metrics(parameters, duration)
+        metrics = self._metrics(parameters, duration, context)
         units = {metric.name: metric.unit for metric in self._spec.own_metrics}
         phased = any(each.phase is not None and each.phase[0] < each.phase[1] for each in routed)
         random = phased or is_random(built, planned, flows)
@@ -126,10 +126,14 @@ class CellPlanner:
             for number in range(1 if only_random and not random else repetitions)
         )
 
-    def _metrics(self, parameters: Mapping[str, str], duration_ns: int) -> dict[str, str]:
-        numbers = parameter_numbers({**parameters, "duration": f"{duration_ns} ns"})
-        assert OF_THE_CELL in numbers
-        return {metric.name: fill_in(metric.expression, numbers) for metric in self._spec.own_metrics}
+    def _metrics(self, parameters: Mapping[str, str], duration_ns: int, context: str) -> dict[str, str]:
+        filled: dict[str, str] = {}
+        for metric in self._spec.own_metrics:
+            filled[metric.name] = fill_in(metric.expression, parameters, duration_ns)
+            for name in unfilled(filled[metric.name]):
+                wrong = f'the parameter {name} is "{parameters.get(name)}" here, which is no quantity with a unit'
+                self._problems.add(metric.item, wrong, context=context)
+        return filled
 
 
 def _explicit(nodes: Mapping[str, Node], routed: tuple[Routed, ...]) -> tuple[Node, ...]:

@@ -137,7 +137,7 @@ def test_where_fragments_may_be_nothing_else_is_let_through(frames: list[bytes],
 
 def test_a_metric_that_cannot_be_computed_fails_its_check_alone(tmp_path: Path) -> None:
     cell = make_cell(
-        "sctp", metrics={"bad": "1 / (setup_s - 1.5)", "unheard": "nothing", "after": "bad + 1", "good": "packets"}
+        "sctp", metrics={"bad": "1 / (1.5 - 1.5)", "unheard": "nothing", "after": "bad + 1", "good": "packets"}
     )
     derived = derive(cell, make_directory(cell, "sctp", tmp_path / "cell"))
     assert derived.failed() == ["metric bad ftp", "metric unheard ftp"]

@@ -107,7 +107,7 @@ def test_a_factor_sets_keys_to_its_levels() -> None:
         + '[factor.d]\nsets = "parameter.delay"\nlevels = ["1 ms", "2 ms"]\n'
         + '[factor.d."2 ms"]\ntitle = "two"\nlink.p1.rate = "2 Mbit/s"\n'
         + '[factor.q]\nsets = ["link.p1.queue", "flow.f.message_size"]\nlevels = ["5000 B", "2500 B"]\n'
-        + '[metric.m]\nunit = "s"\nvalue = "delay_s"\n'
+        + '[metric.m]\nunit = "s"\nvalue = "{delay}"\n'
     )
     plan = plan_of(text)
     seen = [
@@ -160,7 +160,7 @@ def test_choi2009_is_fifty_cells_each_once() -> None:
     assert tcp.flows[0].receiver_options == {"window_clamp_bytes": 65700, "mss_bytes": 1460}
     wanted = {"congestion": "reno", "mss_bytes": 1460, "sample_interval_ns": 100_000_000}
     assert tcp.flows[0].sender_options == wanted
-    assert tcp.metrics["paper_utilisation"] == "unique_data_packets * 1500 / (100 - 1.12) / 500000"
+    assert tcp.metrics["paper_utilisation"] == "unique_data_packets * 1500 / (100 - 1.12) / rate_bit_s"
     multi = next(cell for cell in plan.cells if cell.factors["failover"] == "rfc4960")
     assert multi.metrics["paper_throughput_byte_s"] == "unique_data_packets * 1500 / (100 - 1.5)"
     assert multi.nodes[0].sysctls["net.sctp.pf_enable"] == "0"

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from netwarp.experiment import list_profiles
+from netwarp.experiment import list_profiles, load_spec
+from netwarp.plan import make_plan
 from support.checkout import ROOT
 from support.specs import BASE, SCTP, TWO, cell_of, line_of, plan_of, problems_of, replaced, shape
 
@@ -266,8 +267,29 @@ def test_captures() -> None:
 
 def test_a_metric_may_use_a_parameter_that_names_another_parameter_or_a_factor() -> None:
     parameters = '[parameter]\nsize = "{base}"\nbase = "{x}"\n'
-    cells = plan_of(BASE + parameters + X + '[metric.m]\nunit = "s"\nvalue = "2 * size_s"\n').cells
+    cells = plan_of(BASE + parameters + X + '[metric.m]\nunit = "s"\nvalue = "2 * {size}"\n').cells
     assert [cell.metrics["m"] for cell in cells] == ["2 * 1", "2 * 2", "2 * 3"]
+
+
+def test_a_parameter_is_never_taken_for_a_metric_of_its_name() -> None:
+    """rate_bit_s was the parameter's 1 Mbit/s on a link of 2 Mbit/s, payload_bytes 1 kB whatever arrived."""
+    text = replaced('rate = "1 Mbit/s"', 'rate = "2 Mbit/s"') + (
+        '[parameter]\nrate = "1 Mbit/s"\npayload = "1 kB"\n'
+        '[metric.m]\nunit = "s"\nvalue = "8 * flow.payload_bytes / flow.rate_bit_s / duration_s"\n'
+        '[metric.n]\nunit = "s"\nvalue = "8 * {payload} / {rate}"\n'
+    )
+    assert cell_of(text).metrics == {"m": "8 * payload_bytes / rate_bit_s / 10", "n": "8 * 1000 / 1000000"}
+    choi2009 = make_plan(load_spec("choi2009", sets={"link.p1.rate": "2 Mbit/s"}), only=["outages"]).cells
+    assert {cell.flows[0].paths[0].bottleneck_bit_s for cell in choi2009} == {2 * 10**6}
+    assert {cell.metrics["paper_utilisation"].split(" / ")[-1] for cell in choi2009} == {"rate_bit_s"}
+
+
+def test_a_parameter_that_is_no_quantity_in_one_cell_is_named() -> None:
+    text = '[parameter]\nsize = "1 s"\n' + X + '[factor.x."2 s"]\nparameter.size = "all"\n'
+    text += '[factor.x."3 s"]\nparameter.size = "3 s"\n[metric.m]\nunit = "s"\nvalue = "{size}"\n'
+    [found] = problems_of(BASE + text)
+    assert 'metric.m.value: the parameter size is "all" here, which is no quantity' in found
+    assert "x=2 s" in found
 
 
 def test_parameters_fill_in_and_sets_win_over_levels() -> None:

@@ -6,8 +6,9 @@ import ast
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
+from typing import TypeGuard
 
 from ..errors import CaptureError
 from ..numbers import given
@@ -15,12 +16,16 @@ from ..units import QuantityError, parse_quantity
 
 OF_THE_CELL = "duration_s"
 OF_THE_FLOW = ("start_s", "stop_s", "rate_bit_s")
-"""Names an expression may use beside metrics and parameters: when the flow starts and stops, and the bottleneck of its
-first path.
+"""Names an expression may use beside metrics: when the flow starts and stops, and the bottleneck of its first path.
 """
+FLOW = "flow"
+"""`flow.NAME` is NAME of the flow, and never a parameter."""
 LONGEST_EXPRESSION = 500
 LARGEST_EXPONENT = 64
 _IDENTIFIER = re.compile(r"(?<![\w.])[A-Za-z_]\w*", re.ASCII)
+_PARAMETER = re.compile(r"\{([^{}\s]*)\}")
+_OF_FLOW = re.compile(rf"(?<![\w.]){FLOW}\.(?=[A-Za-z_])", re.ASCII)
+_DURATION = re.compile(rf"(?<![\w.]){OF_THE_CELL}\b", re.ASCII)
 _BINARY: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -32,26 +37,51 @@ _FUNCTIONS: dict[str, Callable[[list[float]], float]] = {"min": min, "max": max}
 _ALLOWED = "numbers, names, + - * / **, min, max and brackets"
 
 
-def expression_problem(text: str, known: set[str], hint: Callable[[str, set[str]], str]) -> str | None:
-    """The reason why a text is not a valid expression, or None. Allowed are numbers, known names, + - * / **, min, max
-    and brackets.
+def expression_problem(
+    text: str, known: set[str], parameters: Mapping[str, str], hint: Callable[[str, Iterable[str]], str]
+) -> str | None:
+    """The reason why a text is not a valid expression, or None. Allowed are numbers, known names, `{parameter}`,
+    + - * / **, min, max and brackets. A name means one thing: one that could also be a parameter with its unit is
+    refused.
 
     hint: text to append to the message about an unknown name.
     """
     if len(text) > LONGEST_EXPRESSION or text.count("(") > 50:
         return f"longer than {LONGEST_EXPRESSION} characters or 50 brackets"
+    numbers = _quantities(parameters)
+    for name in _PARAMETER.findall(text):
+        if name not in parameters:
+            return f'"{{{name}}}" is no parameter{hint(name, parameters)}'
+        if name not in numbers:
+            return f'the parameter {name} is "{parameters[name]}", which is no quantity with a unit'
     try:
-        tree = ast.parse(text.strip(), mode="eval")
+        tree = ast.parse(_PARAMETER.sub(" 1 ", text).strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return f"'{text}' is no expression"
-    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            if node.id not in known and id(node) not in called:
+    with_units = {_with_unit(name, unit): name for name, (_, unit) in numbers.items()}
+    nodes = list(ast.walk(tree))
+    bare = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    bare |= {id(node.value) for node in nodes if _of_flow(node)}
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and _of_flow(node):
+            if node.attr not in known:
+                return f'unknown name "{FLOW}.{node.attr}"{hint(node.attr, known)}'
+        elif isinstance(node, ast.Name) and id(node) not in bare:
+            parameter = with_units.get(node.id)
+            if parameter is not None and node.id in known:
+                return f'"{node.id}" could be the flow\'s or the parameter: write {FLOW}.{node.id} or {{{parameter}}}'
+            if parameter is not None:
+                return f'unknown name "{node.id}": the parameter is written {{{parameter}}}'
+            if node.id not in known:
                 return f'unknown name "{node.id}"{hint(node.id, known)}'
-        elif not _allowed(node):
+        elif not isinstance(node, ast.Name) and not _allowed(node):
             return f"'{text}': only {_ALLOWED}"
     return None
+
+
+def _of_flow(node: ast.AST) -> TypeGuard[ast.Attribute]:
+    """True for `flow.NAME`."""
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == FLOW
 
 
 def _allowed(node: ast.AST) -> bool:
@@ -108,25 +138,42 @@ def _value(node: ast.expr, names: Mapping[str, float | None]) -> float:
     raise ValueError(f"`{ast.unparse(node)}` is not arithmetic: {_ALLOWED}")
 
 
-def parameter_numbers(parameters: Mapping[str, str]) -> dict[str, str]:
-    """Names and values of the parameters for expressions: `setup = "1.12 s"` becomes `setup_s`, 1.12. Parameters that
-    are not quantities are left out.
-    """
-    numbers: dict[str, str] = {}
+def _quantities(parameters: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Parameter -> number in the base unit and that unit: "1.12 s" is 1.12, s. Without those that are no quantities."""
+    numbers: dict[str, tuple[str, str]] = {}
     for name, text in parameters.items():
         try:
             quantity = parse_quantity(text)
         except QuantityError:
             continue
-        word = re.sub(r"\W", "_", name)
         if quantity.kind == "time":
-            numbers[f"{word}_s"] = f"{Decimal(quantity.value).scaleb(-9).normalize():f}"
+            numbers[name] = f"{Decimal(quantity.value).scaleb(-9).normalize():f}", "s"
         elif quantity.kind != "bdp":
-            suffix = {"data": "bytes", "rate": "bit_s", "ratio": "ratio", "packets": "packets"}[quantity.kind]
-            numbers[f"{word}_{suffix}"] = str(quantity.value)
+            unit = {"data": "bytes", "rate": "bit_s", "ratio": "ratio", "packets": "packets"}[quantity.kind]
+            numbers[name] = str(quantity.value), unit
     return numbers
 
 
-def fill_in(expression: str, numbers: Mapping[str, str]) -> str:
-    """The expression with known names replaced by their numbers."""
-    return _IDENTIFIER.sub(lambda match: numbers.get(match.group(), match.group()), expression)
+def fill_in(expression: str, parameters: Mapping[str, str], duration_ns: int) -> str:
+    """The expression with `{parameter}` and `duration_s` replaced by their numbers (s, bytes, bit/s, packets, ratio),
+    and `flow.NAME` by NAME. A parameter that is no quantity stays as it is.
+    """
+    numbers = _quantities({**parameters, OF_THE_CELL: f"{duration_ns} ns"})
+    text = _DURATION.sub(numbers[OF_THE_CELL][0], _OF_FLOW.sub("", expression))
+    return _PARAMETER.sub(lambda match: numbers.get(match[1], [match[0]])[0], text)
+
+
+def fill_in_by_unit(expression: str, parameters: Mapping[str, str], duration_ns: int) -> str:
+    """As `fill_in`, where parameters are bare names with their unit: `setup_s`. Runs of before 2026-11-24 say it so."""
+    numbers = _quantities({**parameters, "duration": f"{duration_ns} ns"})
+    by_unit = {_with_unit(name, unit): number for name, (number, unit) in numbers.items()}
+    return _IDENTIFIER.sub(lambda match: by_unit.get(match.group(), match.group()), expression)
+
+
+def _with_unit(name: str, unit: str) -> str:
+    return re.sub(r"\W", "_", f"{name}_{unit}")
+
+
+def unfilled(expression: str) -> list[str]:
+    """The parameters that an expression still names."""
+    return _PARAMETER.findall(expression)
