@@ -6,7 +6,7 @@
     netwarp.plan_experiment(experiment).cells            # what would run
     run = netwarp.run(experiment, where={"outage": "10 s"}, out="results/mine")
     run.table("measurements")                            # rows: dicts of text and numbers
-    netwarp.load_run(run.path).metric("goodput_bit_s")   # a polars data frame
+    netwarp.load_run(run.path).metric("goodput_bit_s")   # a polars data frame (docs/notebook.md)
     netwarp.analyze(run.path)                            # derived files and tables again
     netwarp.report(run.path)
     netwarp.analyze_captures(["a.pcap"]).files              # captures of any origin

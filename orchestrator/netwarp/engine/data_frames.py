@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,8 +35,8 @@ def need_polars() -> None:
         import polars  # noqa: F401
     except ModuleNotFoundError as error:
         raise SpecError(
-            "data frames and Parquet files need polars, which is not installed: pip install 'netwarp[data]'; "
-            "in a checkout: .venv/bin/pip install --editable '.[data]'"
+            "data frames and Parquet files need polars, which is not installed: "
+            f"{shlex.quote(sys.executable)} -m pip install polars pandas pyarrow"
         ) from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -34,6 +35,10 @@ def load_experiment(spec: str | Path | Spec, *, sets: Mapping[str, str] | None =
     """
     if isinstance(spec, Spec):
         return spec
+    given: object = spec  # of code that no type checker has seen
+    if not isinstance(given, str | os.PathLike):
+        what = f"not a {type(given).__name__}"
+        raise SpecError(f"an experiment is a spec file, a name of experiments/ or what load_experiment gave, {what}")
     return load_spec(spec, sets=dict(sets or {}))
 
 

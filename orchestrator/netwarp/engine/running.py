@@ -161,6 +161,7 @@ def resume(
     where: Where = (),
     shard: tuple[int, int] | None = None,
     backend: str = "auto",
+    inventory: str | Path | None = None,
     executor: str = "local",
     jobs: int | None = None,
     out: str | Path | None = None,
@@ -173,8 +174,8 @@ def resume(
     """Continue an interrupted run: like `run` with the same arguments, but finished cells are kept."""
     return run(
         experiment, sets=sets, seed=seed, repetitions=repetitions, only=only, where=where, shard=shard, backend=backend,
-        executor=executor, jobs=jobs, out=out, resume=True, keep=keep, pack=pack, report=report, parquet=parquet,
-        progress=progress,
+        inventory=inventory, executor=executor, jobs=jobs, out=out, resume=True, keep=keep, pack=pack, report=report,
+        parquet=parquet, progress=progress,
     )  # fmt: skip
 
 

@@ -16,14 +16,14 @@ from ..core.types import OptionValue, Protocol
 from .fields import Field, check_keys, quantity, read_integer, read_quantity
 from .har_pages import pages_of
 from .problems import Problems
+from .schedule import LONGEST_LIST
 from .toml_positions import Item
 
 S = 10**9
-MOST_OBJECTS = 256
 """apps/common/options.h, NUMBER_LIST_MAX."""
 LARGEST_OBJECT = (16 << 20) - 1
 _SIZE = quantity("data", example='"13.5 kB"', low=1, high=LARGEST_OBJECT)
-_COUNT = Field("integer", "5", low=1, high=MOST_OBJECTS)
+_COUNT = Field("integer", "5", low=1, high=LONGEST_LIST)
 FRAME_BYTES = 16384
 """HTTP/2's SETTINGS_MAX_FRAME_SIZE unless a client says else (RFC 9113 6.5.2)."""
 OBJECTS: dict[str, Field] = {
@@ -167,8 +167,8 @@ def _kinds(item: Item, flow: str, problems: Problems) -> list[_Kind]:
     kinds = [_Kind(page.html_bytes, page.object_bytes, page.think_ns) for page in pages_of(har)]
     objects = sum(len(kind.object_bytes) for kind in kinds)
     largest = max((size for kind in kinds for size in (kind.html_bytes or 0, *kind.object_bytes)), default=0)
-    if objects > MOST_OBJECTS or len(kinds) > MOST_OBJECTS:
-        problems.add(har, f"has {objects} objects on {len(kinds)} pages; of all its pages at most {MOST_OBJECTS}")
+    if objects > LONGEST_LIST or len(kinds) > LONGEST_LIST:
+        problems.add(har, f"has {objects} objects on {len(kinds)} pages; of all its pages at most {LONGEST_LIST}")
     if largest > LARGEST_OBJECT:
         problems.add(har, f"has an object of {largest} B; at most {LARGEST_OBJECT} B")
     return kinds
@@ -193,8 +193,8 @@ def _sizes(item: Item | None, flow: str, problems: Problems) -> list[int]:
         return []
     if isinstance(item.value, list):
         children = item.items()
-        if len(children) > MOST_OBJECTS:
-            problems.add(item, f"has {len(children)} objects; a page has at most {MOST_OBJECTS}")
+        if len(children) > LONGEST_LIST:
+            problems.add(item, f"has {len(children)} objects; a page has at most {LONGEST_LIST}")
             return []
         read = [read_quantity(child, _SIZE, problems) for child in children]
         return [int(quantity.value) for quantity in read if quantity is not None]

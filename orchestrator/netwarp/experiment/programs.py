@@ -24,7 +24,7 @@ UNPACKED = "unpacked"
 """The root of the packages that `make web-programs` unpacks: "{unpacked}/usr/sbin/nginx"."""
 PLACEHOLDERS = (*OF_ONE, *OF_EACH, *JOINED, UNPACKED)
 """Placeholders in a program's arguments. No parameter or factor of these names is filled in there."""
-LONGEST_LIST = 64
+MOST_ARGUMENTS = 64
 EXAMPLE = '{ sender = ["iperf3", "-c", "{to}", "-t", "{duration_s}"], receiver = ["iperf3", "-s", "-1"] }'
 PROGRAM: dict[str, Field] = {
     "sender": Field("open", '["ping", "-n", "{to}"]'),
@@ -109,8 +109,8 @@ def _preset(item: Item, name: str, protocol: Protocol, duration_ns: int, problem
 def _arguments(item: Item, problems: Problems) -> tuple[str, ...]:
     """An argument list: the program, by name or absolute path, and its arguments."""
     children = item.items() if isinstance(item.value, list) else []
-    if not 1 <= len(children) <= LONGEST_LIST:
-        problems.add(item, f"must be a list of 1 to {LONGEST_LIST} texts, the program first; for example {EXAMPLE}")
+    if not 1 <= len(children) <= MOST_ARGUMENTS:
+        problems.add(item, f"must be a list of 1 to {MOST_ARGUMENTS} texts, the program first; for example {EXAMPLE}")
         return ()
     before = len(problems)
     texts = [read_text(child, Field("text", '"-n"'), problems) for child in children]

@@ -13,7 +13,7 @@ from .problems import Problems
 from .toml_positions import Item
 
 US, S = 10**3, 10**9
-LONGEST_LIST = 64
+LONGEST_LIST = 256
 """Numbers in a list option of the apps (apps/common/options.h, NUMBER_LIST_MAX)."""
 _EVERY = quantity("time", example='"1 s"', low=US, high=86400 * S)
 _SIZE = quantity("data", example='"120 B"', low=1, high=16 << 20)

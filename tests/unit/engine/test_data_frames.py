@@ -103,7 +103,7 @@ def test_without_polars_nothing_is_run(monkeypatch: pytest.MonkeyPatch, tmp_path
         lambda: netwarp.run("choi2009", out=tmp_path / "run", parquet=True),
         lambda: netwarp.analyze(tmp_path, parquet=True),
     ):
-        with pytest.raises(netwarp.SpecError, match=r"pip install 'netwarp\[data\]'"):
+        with pytest.raises(netwarp.SpecError, match=r"-m pip install polars pandas pyarrow"):
             call()
     assert list(tmp_path.iterdir()) == []
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import netwarp
@@ -75,6 +77,18 @@ def test_names_are_listed_before_they_are_imported() -> None:
 def test_a_run_is_shown_in_short(tmp_path: Path) -> None:
     run = netwarp.open_run(small_run(tmp_path / "run").root)
     assert repr(run) == f"<Run {run.plan.name!r} of 12 cells in {str(run.path)!r}>"
+
+
+@pytest.mark.parametrize("function", [netwarp.plan_experiment, netwarp.load_experiment, netwarp.run])
+def test_an_experiment_that_is_no_spec_is_refused(function: Callable[[object], object]) -> None:
+    with pytest.raises(netwarp.SpecError, match=r"an experiment is a spec file, .* not a dict"):
+        function({"name": "mine"})
+
+
+def test_resume_takes_what_run_takes() -> None:
+    """`inventory` was missing: a run on machines could not go on."""
+    of_run, of_resume = (dict(inspect.signature(function).parameters) for function in (netwarp.run, netwarp.resume))
+    assert {name: of_run[name] for name in of_run if name not in ("resume", "arguments")} == of_resume
 
 
 def test_a_level_that_is_no_text_is_refused() -> None:

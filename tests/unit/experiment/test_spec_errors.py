@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from support.specs import BASE, line_of, problems_of, replaced
+from netwarp.experiment.schedule import LONGEST_LIST
+from support.checkout import ROOT
+from support.specs import BASE, line_of, plan_of, problems_of, replaced
 
 FACTOR = '[factor.x]\nlevels = ["1 s", "2 s"]\n'
 
@@ -13,6 +17,15 @@ def only(text: str) -> str:
     found = problems_of(text)
     assert len(found) == 1, found
     return found[0]
+
+
+def test_a_list_is_as_long_as_the_apps_read_it() -> None:
+    """64 was said here; they read 256, and a page has as many objects."""
+    said = re.search(r"#define NUMBER_LIST_MAX (\d+)", (ROOT / "apps" / "common" / "options.h").read_text())
+    assert said is not None and int(said[1]) == LONGEST_LIST
+    text = replaced('protocol = "tcp"', 'protocol = "sctp"\nsender = { streams = 256, stream_values = [VALUES] }')
+    assert plan_of(text.replace("VALUES", ", ".join(["0"] * 256))).cells
+    assert "a list of 1 to 256 whole numbers" in only(text.replace("VALUES", ", ".join(["0"] * 257)))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +99,7 @@ def only(text: str) -> str:
         ('protocol = "tcp"', 'protocol = "sctp"\nsender = { sack_delay = "50 ms", sack_frequency = 1 }', "flow.f.sender.sack_delay", 'no SACK is put off', 'leave one'),
         ('protocol = "tcp"', 'protocol = "sctp"\nsender = { lifetime = "1 s", max_retransmissions = 1 }', "flow.f.sender.lifetime", 'one such limit', 'leave this'),
         ('protocol = "tcp"', 'protocol = "sctp"\nsender = { stream_values = [1, 2] }', "flow.f.sender.stream_values", 'more values than there are streams', '(1)'),
-        ('protocol = "tcp"', 'protocol = "sctp"\nsender = { stream_values = 1 }', "flow.f.sender.stream_values", 'a list of 1 to 64 whole numbers', '[0, 1]'),
+        ('protocol = "tcp"', 'protocol = "sctp"\nsender = { stream_values = 1 }', "flow.f.sender.stream_values", 'a list of 1 to 256 whole numbers', '[0, 1]'),
         ('protocol = "tcp"', 'protocol = "sctp"\nsender = { path_mtu = "1282 B" }', "flow.f.sender.path_mtu", 'multiples of 4 B', '"1280 B"'),
         ('protocol = "tcp"', 'protocol = "sctp"\nsender = { path_mtu = "9000 B" }', "flow.f.sender.path_mtu", 'above the MTU', '"1500 B"'),
         ('protocol = "tcp"', 'protocol = "sctp"\nsender = { heartbeat_interval = "never" }', "flow.f.sender.heartbeat_interval", 'not a number with its unit', '"5 s"'),
@@ -97,7 +110,7 @@ def only(text: str) -> str:
         ('protocol = "tcp"', 'protocol = "sctp"\nsender = { burst = { every = "1 s" } }', "flow.f.sender.burst", 'either messages', 'messages = 3'),
         ('protocol = "tcp"', 'protocol = "sctp"\nsender = { burst = { messages = 2, every = "1 s", size = "9 B" } }', "flow.f.sender.burst.size", 'unknown key', '"sizes"'),
         ('protocol = "tcp"', 'protocol = "sctp"\nsender = { burst = { sizes = ["300 kB"], every = "1 s" } }', "flow.f.sender.burst", 'must fit the send buffer', '212992 B'),
-        ('protocol = "tcp"', 'protocol = "sctp"\nsender = { burst = { sizes = [], every = "1 s" } }', "flow.f.sender.burst.sizes", 'a list of 1 to 64 sizes', '"120 B"'),
+        ('protocol = "tcp"', 'protocol = "sctp"\nsender = { burst = { sizes = [], every = "1 s" } }', "flow.f.sender.burst.sizes", 'a list of 1 to 256 sizes', '"120 B"'),
         ('protocol = "tcp"', 'protocol = "sctp"\nsender = { interval = "1 ns" }', "flow.f.sender.interval", 'at least 1 us', '"1 s"'),
         ('paths = ["p1"]', 'paths = ["p1"]\nsender = { rcvbuff = "1 KiB" }', "flow.f.sender.rcvbuff",
          "unknown option", '"rcvbuf"?'),
