@@ -143,7 +143,7 @@ def test_metrics_to_explore_are_grouped_and_have_values(page: Page, small: str) 
         ["The experiment's own", ["share"]],
         ["Volume and speed", ["goodput_bit_s"]],
         ["Loss, retransmission and round trips", ["retransmitted_packets"]],
-        ["Outage and recovery", ["outage_s", "failover_time_s"]],
+        ["Outage and recovery", ["outage_s", "first_new_data_other_path_s"]],
     ]
 
 
@@ -156,7 +156,7 @@ def test_a_cell_names_no_metric_that_measures_nothing(page: Page, small: str) ->
         " one.querySelector('h3').textContent === 'Measurements').textContent"
     )
     assert "2 other metrics have nothing to measure in this cell" in shown
-    assert "failover time" not in shown
+    assert "first new data sent" not in shown
 
 
 def test_paper_has_no_list_of_cells(page: Page, small: str) -> None:

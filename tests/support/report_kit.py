@@ -85,7 +85,7 @@ KINDS = """\
 [figure.map]
 title = "Figure 2: failover time over outage and RTT"
 kind = "heatmap"
-metric = "failover_time_s"
+metric = "first_new_data_other_path_s"
 x = "outage"
 y = "rtt"
 panels = ["variant", "failover"]
@@ -98,7 +98,7 @@ over = ["rtt"]
 where = { outage = "10 s" }
 [answer.budget]
 title = "Which setting moves new data to the other path in time?"
-metric = "failover_time_s"
+metric = "first_new_data_other_path_s"
 settings = ["failover"]
 given = ["rtt"]
 budgets = ["5 s", "15 s"]
@@ -291,7 +291,7 @@ def cell_measurements(cell: Cell) -> list[Measurement]:
     numbers: list[tuple[str, float | None, str]] = [
         ("goodput_bit_s", value, "bit/s"),
         ("outage_s", outage_s * 1.2 if outage_s else None, "s"),
-        ("failover_time_s", failover_time(cell), "s"),
+        ("first_new_data_other_path_s", failover_time(cell), "s"),
         ("retransmitted_packets", outage_s * 3, "packets"),
         ("share", value / RATE_BIT_S, "ratio"),
     ]

@@ -17,9 +17,9 @@ SHARE = 10
 
 FROM_AN_EVENT = frozenset({
     "first_retransmission_s", "first_retransmission_other_path_s", "first_new_data_other_path_s",
-    "first_arrival_other_path_s", "failover_time_s", "recovery_time_s", "data_on_repaired_path_s",
+    "first_arrival_other_path_s", "first_useful_arrival_other_path_s", "recovery_time_s", "data_on_repaired_path_s",
     "arrival_on_repaired_path_s", "heartbeat_answered_s", "notification_time_s", "unreachable_time_s", "return_time_s",
-    "refill_time_s",
+    "refill_time_s", "first_message_after_fault_s", "gave_up_after_fault_s",
 })  # fmt: skip
 """From a fault or its repair, on the machine that makes it, to something at an end of the flow."""
 

@@ -61,10 +61,10 @@ def _moments(observation: FlowObservation) -> list[CellEvent]:
             f"first new data on a path other than {in_use}: {{}} s after the fault (sender)",
         ),
         (
-            "failover",
-            moments.first_new_arrival_other_path_ns,
+            "first_useful_arrival_other_path",
+            moments.first_useful_arrival_other_path_ns,
             since,
-            f"first new payload arrives on a path other than {in_use}: {{}} s after the fault (receiver)",
+            f"first data that the receiver lacked, on a path other than {in_use}: {{}} s after the fault (receiver)",
         ),
         (
             "first_new_data_after_repair",

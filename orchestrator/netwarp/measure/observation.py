@@ -18,6 +18,7 @@ from .bytes_in_flight import Outstanding, outstanding_of
 from .delivery import Delivery, delivered
 from .faults import Fault, faults_met, links_of
 from .flow_packets import FlowPackets, PacketColumns
+from .message_delays import Messages, messages_of, stream_messages
 from .pages import page_objects
 from .sent_times import arrival_of_first_sent_since
 from .socket_samples import Samples
@@ -56,7 +57,7 @@ class Moments:
     hit: bool = False
     first_retransmission_other_path_ns: int | None = None
     first_new_sent_other_path_ns: int | None = None
-    first_new_arrival_other_path_ns: int | None = None
+    first_useful_arrival_other_path_ns: int | None = None
     first_new_after_repair_ns: int | None = None
 
     @property
@@ -100,6 +101,15 @@ class FlowObservation:
         own messages is it known which bytes belong together.
         """
         return None if self.receiver is None or self.flow.program else delivered(self.receiver, self.flow.protocol)
+
+    @functools.cached_property
+    def messages(self) -> Messages | None:
+        """The messages of netwarp's own programs; None where the captures do not tell them."""
+        if self.sender is None or self.receiver is None or self.delivery is None:
+            return None
+        if self.flow.protocol == "sctp":
+            return messages_of(self.flow, self.sender, self.receiver, self.connected_ns)
+        return stream_messages(self.flow, self.sender, self.delivery, self.connected_ns)
 
     @functools.cached_property
     def page_objects(self) -> list[PageObject]:
@@ -222,6 +232,6 @@ def moments_of(
         hit=True,
         first_retransmission_other_path_ns=first_ns(data.t_ns, elsewhere & data.other_path),
         first_new_sent_other_path_ns=first_ns(data.t_ns, elsewhere & fresh),
-        first_new_arrival_other_path_ns=failover,
+        first_useful_arrival_other_path_ns=failover,
         first_new_after_repair_ns=after_repair,
     )

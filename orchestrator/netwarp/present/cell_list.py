@@ -112,7 +112,7 @@ def _shown(data: RunData, cell_id: str, name: str) -> float | None:
     """The value in the list. The recovery time of a flow that had moved to another path is no recovery, but the wait
     for whatever came next.
     """
-    moved = name == "recovery_time_s" and data.only.get((cell_id, "failover_time_s")) is not None
+    moved = name == "recovery_time_s" and data.only.get((cell_id, "first_useful_arrival_other_path_s")) is not None
     return None if moved else data.only.get((cell_id, name))
 
 

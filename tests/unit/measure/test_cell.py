@@ -11,15 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 import zstandard
 from netwarp.core.errors import CaptureError
 from netwarp.core.metrics.catalogue import METRICS
 from netwarp.core.types import Event, Link
 from netwarp.measure.cell import analyze_cell
+from netwarp.measure.message_delays import NEVER, Messages
 from netwarp.measure.socket_samples import time_weighted_mean
 from netwarp.store.app_records import (
     Association,
+    Connected,
     GaveUp,
     Notification,
     PathState,
@@ -145,7 +148,7 @@ def test_metrics_are_what_plain_loops_make_of_tsharks_words(name: str, tmp_path:
         other = [one.t for one, size in with_new(sent) if size and one.t >= FAULT and one.link == "p2"]
         assert metrics["first_new_data_other_path_s"] == pytest.approx(min(other) - FAULT, abs=1e-9)
         over = [one.t for one, _ in fresh if one.t >= FAULT and one.link == "p2"]
-        assert metrics["failover_time_s"] == pytest.approx(min(over) - FAULT, abs=1e-9)
+        assert metrics["first_useful_arrival_other_path_s"] == pytest.approx(min(over) - FAULT, abs=1e-9)
         assert min(over) < min(other)  # what was lost comes over p2 before anything never sent does
         elsewhere = [one.t for one, _ in again if one.t >= FAULT and one.link == "p2"]
         assert metrics["first_retransmission_other_path_s"] == pytest.approx(min(elsewhere) - FAULT, abs=1e-9)
@@ -153,7 +156,7 @@ def test_metrics_are_what_plain_loops_make_of_tsharks_words(name: str, tmp_path:
         assert metrics["recovery_time_s"] == pytest.approx(min(after) - REPAIR, abs=1e-9)
         assert 0.08 < (metrics["setup_time_s"] or 0) < 0.1
     else:  # over before the fault begins
-        assert metrics["outage_s"] is metrics["recovery_time_s"] is metrics["failover_time_s"] is None
+        assert metrics["outage_s"] is metrics["recovery_time_s"] is metrics["first_useful_arrival_other_path_s"] is None
         assert metrics["first_new_data_other_path_s"] is None
 
 
@@ -189,6 +192,49 @@ def test_late_and_spurious_are_what_plain_loops_find(tmp_path: Path) -> None:
     assert metrics["longest_message_delay_s"] == pytest.approx(max(delays), abs=1e-8)
     # the recorded kernel ran at HZ = 100: its timers' slots are wider, so only the early end is the theory's
     assert (metrics["theory_first_retransmission_low_s"] or 0) < (metrics["first_retransmission_other_path_s"] or 0)
+
+
+def test_the_longest_wait_is_what_a_plain_loop_finds_for_tcp(tmp_path: Path) -> None:
+    """And the first message after the fault is the first segment of new data that left then: a retransmission, which
+    may be new to the receiver, is not it.
+    """
+    sent, arrived = tshark("tcp", "a", "p1", tmp_path), tshark("tcp", "b", "p1", tmp_path)
+    first: dict[int, tuple[int, float]] = {}
+    for one in sent:
+        for number, size in one.units:
+            first.setdefault(number, (size, one.t))
+    reach, come, delivered = 1, dict[int, int](), dict[int, float]()
+    for one in arrived:
+        come |= dict(one.units)
+        while reach in come:
+            delivered[reach] = one.t
+            reach += come.pop(reach)
+    waits = {number: delivered[number] - left for number, (_, left) in first.items()}
+    latest = max(waits, key=lambda number: waits[number])
+    fault_ns = round(first[latest][1] * S) - 1
+    cell = make_cell("tcp", timeline=(Event(fault_ns, "outage", "cut", "p1"),))
+    root = make_directory(cell, "tcp", tmp_path / "cell")
+    metrics = derive(cell, root).metrics
+    assert metrics["longest_message_delay_s"] == pytest.approx(waits[latest], abs=1e-8)
+    assert metrics["first_message_after_fault_s"] == pytest.approx(waits[latest], abs=1e-8)
+    # due by a schedule, all messages at once: they wait for their turn too
+    at_once = msgspec.structs.replace(
+        cell.flows[0], message_bytes=10, sender_options={"interval_ns": 10**12, "burst_bytes": ",".join(["10"] * 3000)}
+    )
+    write(root / "apps" / "ftp.sender.ndjson", [Connected(MONOTONIC)])
+    planned = derive(msgspec.structs.replace(cell, flows=(at_once,)), root).metrics
+    end = next(at for number, at in sorted(delivered.items()) if number + first[number][0] > 30_000)
+    assert planned["longest_message_delay_s"] == pytest.approx(end, abs=1e-8)
+
+
+def test_what_was_never_delivered_has_waited_longest() -> None:
+    """Its wait had no end: a number would be that of the messages that were lucky."""
+    messages = Messages(np.array([0, 5, 10]) * S, np.array([1 * S, NEVER, 11 * S]))
+    assert messages.longest_s(until_ns=6 * S) == 1.0
+    assert messages.longest_s(until_ns=7 * S) is None
+    assert messages.first_since(S) is None
+    assert messages.first_since(6 * S) == 11 * S
+    assert Messages(None, messages.delivered_ns).longest_s(S) is None
 
 
 def test_head_of_line_delay_is_what_a_plain_loop_finds(tmp_path: Path) -> None:
@@ -251,7 +297,8 @@ def test_a_fault_elsewhere_is_not_this_flows(tmp_path: Path) -> None:
     cell = make_cell("sctp", timeline=(Event(6 * S, "outage", "cut", "p3"),))
     cell = msgspec.structs.replace(cell, links=(*cell.links, Link("p3", "a", "b", SHAPE, SHAPE)))
     metrics = derive(cell, make_directory(cell, "sctp", tmp_path / "cell")).metrics
-    assert metrics["outage_s"] is metrics["failover_time_s"] is metrics["first_retransmission_other_path_s"] is None
+    others = ("first_useful_arrival_other_path_s", "first_retransmission_other_path_s")
+    assert all(metrics[name] is None for name in ("outage_s", *others))
 
 
 def test_packets_in_flight_on_the_other_path_are_no_failover(tmp_path: Path) -> None:
@@ -271,9 +318,9 @@ def test_packets_in_flight_on_the_other_path_are_no_failover(tmp_path: Path) -> 
     )
     cell = make_cell("sctp", timeline=(Event(fault_ns, "outage", "cut", "p1"),))
     derived = derive(cell, make_directory(cell, "sctp", tmp_path / "cell"))
-    assert derived.metrics["failover_time_s"] == pytest.approx(wanted - fault_ns / S, abs=1e-9)
+    assert derived.metrics["first_useful_arrival_other_path_s"] == pytest.approx(wanted - fault_ns / S, abs=1e-9)
     assert wanted > over[0].t > fault_ns / S
-    (event,) = (event for event in derived.series["events"] if event["kind"] == "failover")
+    (event,) = (event for event in derived.series["events"] if event["kind"] == "first_useful_arrival_other_path")
     assert event["t_s"] == pytest.approx(wanted, abs=1e-9)
 
 
@@ -303,7 +350,7 @@ def test_series_add_up_to_the_measurements(tmp_path: Path) -> None:
         "outage",
         "first_retransmission_other_path",
         "first_new_data_other_path",
-        "failover",
+        "first_useful_arrival_other_path",
     } <= set(kinds)
     times = [event["t_s"] for event in series["events"]]
     assert times == sorted(times)

@@ -348,10 +348,13 @@ def test_every_kind_of_figure_says_the_numbers_of_its_table(tmp_path: Path) -> N
     table = rows(run.tables / "map.csv")
     drawn = rows(run.report / "figures" / "map.csv")
     assert sorted(float(row["value"]) for row in table if row["value"]) == sorted(
-        float(row["failover time (s)"]) for row in drawn if row["failover time (s)"]
+        float(row["first new data sent, other path (s)"]) for row in drawn if row["first new data sent, other path (s)"]
     )
     assert len(table) == len(drawn) == 3 * 4 * 5
-    assert {row["note"] for row in drawn if not row["failover time (s)"]} == {"nothing to measure", "FAILED"}
+    assert {row["note"] for row in drawn if not row["first new data sent, other path (s)"]} == {
+        "nothing to measure",
+        "FAILED",
+    }
     heatmap = make_heatmap(data, by_name["map"])
     assert heatmap is not None
     assert [panel.label for panel in heatmap.panels] == ["TCP", "SCTP, two paths, default", "SCTP, two paths, rfc4960"]

@@ -86,8 +86,8 @@ def _read() -> dict[str, CatalogueMetric]:
 
 
 METRICS = _read()
-HEADLINE = ("goodput_bit_s", "completion_time_s", "outage_s", "failover_time_s", "recovery_time_s",
-            "retransmitted_packets")  # fmt: skip
+HEADLINE = ("goodput_bit_s", "completion_time_s", "outage_s", "longest_message_delay_s", "first_message_after_fault_s",
+            "first_new_data_other_path_s", "recovery_time_s", "retransmitted_packets")  # fmt: skip
 """The metrics that lists and summaries show first, where they have values."""
 CELL_METRICS = frozenset(name for name, metric in METRICS.items() if metric.flows == "cell")
 """Metrics of the whole cell: their flow is empty."""

@@ -17,7 +17,7 @@ from ...core.units import QuantityError, parse_quantity
 from ...store.app_records import Notification
 from ...store.ndjson import of_kind
 from ..flow_packets import FlowPackets
-from ..message_delays import NEVER, messages_of
+from ..message_delays import NEVER
 from ..models.failover_inputs import failover_conditions, failover_settings
 from ..models.sctp_failover_model import FailoverPrediction, predict_failover
 from ..models.timer_ranges import Range
@@ -58,7 +58,7 @@ def failover_metrics(
         if receiver is not None:
             metrics["refill_time_s"] = _refill_time_s(observation)
             metrics["spurious_retransmissions"] = _spurious(sender, receiver, observation.window)
-            metrics |= _lateness(observation, sender, receiver)
+            metrics |= _lateness(observation)
     conditions = failover_conditions(cell, flow, observation.connected_ns)
     if conditions is not None:
         prediction = predict_failover(failover_settings(cell, flow), conditions)
@@ -163,16 +163,11 @@ def _spurious(sender: FlowPackets, receiver: FlowPackets, window: Window) -> flo
     return float((there & (first["time_ns"][arrival] < again["time_ns"])).sum())
 
 
-def _lateness(observation: FlowObservation, sender: FlowPackets, receiver: FlowPackets) -> dict[str, float | None]:
-    end_ns = observation.window.end_ns
-    messages = messages_of(observation.flow, sender, receiver, observation.connected_ns)
+def _lateness(observation: FlowObservation) -> dict[str, float | None]:
+    end_ns, messages = observation.window.end_ns, observation.messages
     if messages is None or end_ns is None:
         return {}
-    delays = messages.delays_s()
-    metrics: dict[str, float | None] = {
-        "undelivered_messages": float((messages.delivered_ns == NEVER).sum()),
-        "longest_message_delay_s": float(delays.max()) if delays is not None and len(delays) else None,
-    }
+    metrics: dict[str, float | None] = {"undelivered_messages": float((messages.delivered_ns == NEVER).sum())}
     try:
         limit = parse_quantity(observation.cell.parameters[LATE], "time")
     except (KeyError, QuantityError):

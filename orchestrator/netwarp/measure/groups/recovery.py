@@ -19,17 +19,25 @@ from ..sent_times import arrival_of_first_sent_since, data_units, same_connectio
 
 def recovery_metrics(observation: FlowObservation) -> dict[str, float | None]:
     """Times since the fault and since its repair, and the longest silence at a fault."""
-    moments, gap = observation.moments, observation.longest_gap
+    moments, gap, messages = observation.moments, observation.longest_gap, observation.messages
+    gave_up_ns = _gave_up_ns(observation)
     metrics: dict[str, float | None] = {
-        "gave_up_s": _gave_up_s(observation),
+        "gave_up_s": _since(observation.flow.start_ns, gave_up_ns),
         "outage_s": None if gap is None else (gap[1] - gap[0]) / 1e9,
     }
+    if observation.flow.program is None:
+        metrics |= dict.fromkeys(("longest_message_delay_s", "first_message_after_fault_s"))
+    if messages is not None:
+        metrics["longest_message_delay_s"] = messages.longest_s(_end_ns(observation))
     if (fault := moments.fault) is None:
         return metrics
+    if messages is not None:
+        metrics["first_message_after_fault_s"] = _since(fault.from_ns, messages.first_since(fault.from_ns))
     metrics |= {
+        "gave_up_after_fault_s": _since(fault.from_ns, gave_up_ns),
         "first_retransmission_other_path_s": _since(fault.from_ns, moments.first_retransmission_other_path_ns),
         "first_new_data_other_path_s": _since(fault.from_ns, moments.first_new_sent_other_path_ns),
-        "failover_time_s": _since(fault.from_ns, moments.first_new_arrival_other_path_ns),
+        "first_useful_arrival_other_path_s": _since(fault.from_ns, moments.first_useful_arrival_other_path_ns),
         "recovery_time_s": _since(fault.to_ns, moments.first_new_after_repair_ns),
     }
     if (sent := observation.sent) is None:
@@ -67,11 +75,19 @@ def _by_path(observation: FlowObservation, path: int, fault: Fault) -> dict[str,
     return metrics
 
 
-def _gave_up_s(observation: FlowObservation) -> float | None:
-    """Time from the flow's start until its sender's kernel gave the connection up; None if it did not."""
+def _gave_up_ns(observation: FlowObservation) -> int | None:
+    """The time from T0 at which the sender's kernel gave the connection up; None if it did not."""
     record = last(observation.sender_records, GaveUp)
-    since_ns = observation.t0_monotonic_ns + observation.flow.start_ns
-    return None if record is None else (record.t_ns - since_ns) / 1e9
+    return None if record is None else record.t_ns - observation.t0_monotonic_ns
+
+
+def _end_ns(observation: FlowObservation) -> int:
+    """The end of the time in which a message may be delivered: of the window, or of the cell for a flow by bytes that
+    did not receive all of them.
+    """
+    window, flow = observation.window, observation.flow
+    known = window.complete or flow.stop_ns is not None
+    return window.end_ns if known and window.end_ns is not None else observation.cell.duration_ns
 
 
 def undelivered(flow: Flow, sender: FlowPackets, receiver: FlowPackets, path: int, fault: Fault) -> int:

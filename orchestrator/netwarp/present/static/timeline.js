@@ -24,7 +24,7 @@ netwarp.timeline = (function () {
   const MARKS = {
     cut: "x", blackhole: "x", link: "x", repair: "circle-open", change: "diamond-open", notification: "square-open",
     heartbeat: "triangle-up-open", heartbeat_ack: "triangle-down-open", first_retransmission_other_path: "triangle-right",
-    failover: "star-diamond", first_new_data_other_path: "star", first_new_data_after_repair: "star-open", outage: "line-ns-open", switch_primary: "diamond",
+    first_useful_arrival_other_path: "star-diamond", first_new_data_other_path: "star", first_new_data_after_repair: "star-open", outage: "line-ns-open", switch_primary: "diamond",
   };
   // the same for the legend; text, never a coloured picture (U+FE0E)
   const SIGNS = {
