@@ -17,11 +17,14 @@ MSS = 1000
 
 @dataclasses.dataclass
 class Story:
-    """Times in ms from the SYN; stream numbers from 1; the clock of timestamps ticks in ms."""
+    """Times in ms from the SYN; stream numbers from 1; the clock of timestamps ticks in ms. heard_ms: stamp of the last
+    acknowledgement, which segments echo.
+    """
 
     stamps: bool = True
     sack: bool = True
     isn: int = ISN
+    heard_ms: float = 0
     packets: list[tuple[int, bytes]] = dataclasses.field(default_factory=list)
 
     def handshake(self, to_responder_ms: float = 40, to_initiator_ms: float = 0) -> Story:
@@ -39,10 +42,17 @@ class Story:
         return self
 
     def data(
-        self, at_ms: float, number: int, length: int = MSS, *, stamp: float | None = None, **fields: object
+        self,
+        at_ms: float,
+        number: int,
+        length: int = MSS,
+        *,
+        stamp: float | None = None,
+        echo: float | None = None,
+        **fields: object,
     ) -> Story:
-        """A segment from the sender, first byte `number`."""
-        options = self._stamp(at_ms if stamp is None else stamp, 0)
+        """A segment from the sender, first byte `number`, made at `stamp`, when `echo` was the last stamp received."""
+        options = self._stamp(at_ms if stamp is None else stamp, self.heard_ms if echo is None else echo)
         packet = segment(
             self.isn + number,
             length,
@@ -66,6 +76,7 @@ class Story:
     ) -> Story:
         """An acknowledgement that arrives; SACK blocks as stream numbers."""
         options = self._stamp(at_ms, echo)
+        self.heard_ms = at_ms
         if sack:
             edges = tuple((self.isn + edge) % 2**32 for block in sack for edge in block)
             options = [*options, ("SAck", edges)]

@@ -15,6 +15,7 @@ from ...core.wire import RST, SYN
 from ..native import UNKNOWN, Bools, Ints
 from .ack_information import Reports
 from .columns import TIMESTAMP, DirectionColumns
+from .sender_clock import heard, queued_ns
 from .spurious import spurious_by_dsack, spurious_by_timestamps
 
 DUPLICATES_FOR_FAST = 3
@@ -23,13 +24,18 @@ DOUBLED = 1.75
 """If a second wait is this many times the first, it was backed off (RFC 6298 5.5), so the first was a timeout
 as well.
 """
+TRIPLED = 2.5
+"""And if it is more than this many times the first, something else held it up."""
+SHORTEST_RTO_NS = 190_000_000
+"""The shortest RTO of Linux, 200 ms (TCP_RTO_MIN), less one tick of a kernel at 100 Hz."""
 OVERDUE = 1.5
 """Median round trips after which RACK would long have reacted to the reports it had, or to a lost retransmission."""
 SHORTEST_TIMER_NS = 1_000_000
 """No kernel's retransmission timer is shorter; a busy kernel may take nearly as long to answer."""
 STRAGGLERS_NS = 20_000_000
 """A kernel whose clock ticks at 100 Hz waits at least two ticks for stragglers (Linux: TCP_TIMEOUT_MIN)."""
-
+SMOOTHED = 8
+"""A round trip's share in the smoothed one (RFC 6298 2.3): the smoothed one is at least the last one's share."""
 REACTION_NS = 100_000
 """A kernel that is not busy sends within this time of what it answers."""
 
@@ -90,28 +96,34 @@ def retransmissions_of(
     # what was sent again before needs newer evidence; without SACK there is none (RFC 6582 3.2: fast once a number)
     again = state.earlier > 0
     evidence = np.where(again, state.overtaken & sack, evidence | (state.overtaken & sack))
+    head, tail = state.seq == state.una, state.end == state.highest_end
+    only = head & tail
     # with evidence it may have waited for stragglers, about a round trip at most (RFC 8985 6.2, reordering window)
     silence = max(SHORTEST_TIMER_NS, rtt_min_ns or 0)
-    patience = np.where(evidence, max(silence, STRAGGLERS_NS, OVERDUE * (rtt_ns or 0)), silence)
-    quiet = np.full(len(segment), True) if rtt_min_ns is None else state.quiet_ns >= patience
-    head, tail = state.seq == state.una, state.end == state.highest_end
+    own_ns = np.maximum((rtt_ns or 0) + _median(state.queued_ns), state.last_rtt_ns // SMOOTHED)
+    quiet = state.quiet_ns >= np.where(evidence, np.maximum(max(silence, STRAGGLERS_NS), OVERDUE * own_ns), silence)
+    # a timer of at least the shortest RTO, and not within a round trip of what it watches (RFC 6298 2), sends one
+    # segment (RFC 5681 3.1, loss window), and nothing follows before an answer
+    shortest = _shortest_rto_ns(state, head & ~evidence & state.alone)
+    timer = head & state.alone & (np.minimum(state.waited_ns, state.unanswered_ns) >= max(silence, shortest))
     # a timeout while duplicates still come in: sent at none of them, none is news, and the last try or progress is long
     # ago. Of a sender that does not retransmit fast, most timeouts are so
-    news = evidence & (rtt_ns is None or state.overtaken_ns < rtt_ns)
-    overdue = state.waited_ns > (OVERDUE * rtt_ns if rtt_ns is not None else np.inf)
-    reaction_ns = _reaction_ns(state.quiet_ns[evidence & ~again & ~overdue])
+    overdue = state.waited_ns > OVERDUE * own_ns if rtt_ns is not None else evidence & False
+    news = evidence & (state.overtaken_ns < own_ns if rtt_ns is not None else True)
+    reaction_ns = 2 * _median(state.quiet_ns[evidence & ~again & ~overdue])
     unasked = state.quiet_ns > np.where(again, reaction_ns, max(reaction_ns, REACTION_NS))
-    stale = head & (again | (evidence & sack)) & ~news & overdue & unasked
-    only = head & tail
-    probe_first = tail & quiet & sack & (state.earlier == 0) & ~evidence & ~(only & _backed_off(state))
-    # no timer expires within a round trip of what it watches (RFC 6298 2)
-    timer = ((quiet & head) | stale) & ~probe_first & (state.unanswered_ns >= silence)
-    if rtt_min_ns is None:
-        timer &= ~evidence
-    # one that was spurious is undone and begins no recovery (RFC 4015)
-    after = _open(state, timer & ~eifel) & ~timer
-    fast = evidence & ~timer & ~after & ~probe_first
-    partial = head & ~quiet & ~timer & ~after & ~fast & _open(state, fast)  # RFC 6582 3.2, partial acknowledgement
+    stale = (again | sack) & ~news & overdue & unasked
+    timer &= np.where(evidence, quiet | (overdue & ~news), quiet | (again & stale))
+    probe_first = tail & quiet & sack & ~again & ~evidence & ~(only & _backed_off(state))
+    timer &= ~probe_first
+    # where there is evidence as well, only what follows decides: a timeout's segment is answered first
+    doubtful = timer & evidence & ~((quiet | stale) & state.answered_next)
+    timer &= ~doubtful
+    after = _after_timeout(state, timer, begins=timer & ~_undone(state, timer, eifel)) & ~timer
+    doubtful |= _after_timeout(state, doubtful | timer, begins=doubtful)
+    other = timer | after | doubtful
+    fast = evidence & ~other & ~probe_first
+    partial = head & ~quiet & ~other & ~fast & _open(state, fast)  # RFC 6582 3.2, partial acknowledgement
     cause = np.full(len(segment), RetransmissionCause.UNKNOWN, dtype=np.uint8)
     for kind, where in (
         (RetransmissionCause.FAST, fast | partial),
@@ -123,25 +135,33 @@ def retransmissions_of(
     return Retransmissions(
         segment=segment,
         cause=cause,
-        waited_ns=state.waited_ns,
+        waited_ns=state.seen_wait_ns,
         series=_series(state.una, cause == RetransmissionCause.TIMEOUT),
         by_dsack=spurious_by_dsack(data, acks, reports, segment),
         by_timestamps=eifel,
     )
 
 
-def _reaction_ns(quiet_ns: Ints) -> int:
-    """A time longer than this sender usually takes from receiving a packet to sending. quiet_ns: of fast
-    retransmissions.
+def _median(times_ns: Ints) -> int:
+    return int(np.median(times_ns)) if len(times_ns) else 0
+
+
+def _shortest_rto_ns(state: _State, unexplained: Bools) -> int:
+    """The shortest RTO that this sender can have: the usual one, or a shorter wait that the wire shows to be a timer's,
+    since the next wait for the same number was about twice as long.
     """
-    return 2 * int(np.median(quiet_ns)) if len(quiet_ns) else 0
+    doubled = _backed_off(state) & (state.next_wait_ns < TRIPLED * state.seen_wait_ns)
+    shown = state.waited_ns[unexplained & doubled & (state.waited_ns >= SHORTEST_TIMER_NS)]
+    return min(SHORTEST_RTO_NS, int(shown.min() / DOUBLED)) if len(shown) else SHORTEST_RTO_NS
 
 
 @dataclasses.dataclass(frozen=True)
 class _State:
-    """The sender's knowledge when it sent each retransmission. earlier: number of earlier retransmissions of the same
-    number; unanswered_ns: time since that number was last sent; overtaken: a segment sent after that had been reported
-    to have arrived (RFC 8985 6.2), the first report being overtaken_ns ago.
+    """The sender's knowledge when it made each retransmission. queued_ns: time between that and the capture;
+    unanswered_ns: since that number was last sent (in segment `last`); waited_ns: since that or the last progress;
+    seen_wait_ns: waited_ns as captured; earlier: number of earlier retransmissions of the same number; overtaken: a
+    segment sent after the last had been reported to have arrived (RFC 8985 6.2), the first report being overtaken_ns
+    ago; alone: no data follow before something arrives; answered_next: none before it is acknowledged or sent again.
     """
 
     seq: Ints
@@ -150,91 +170,159 @@ class _State:
     highest_end: Ints
     highest_sack: Ints
     duplicates: Ints
+    queued_ns: Ints
     quiet_ns: Ints
     waited_ns: Ints
     unanswered_ns: Ints
+    seen_wait_ns: Ints
     next_wait_ns: Ints
+    last_rtt_ns: Ints
+    segment: Ints
+    last: Ints
     earlier: Ints
     overtaken: Bools
     overtaken_ns: Ints
+    alone: Bools
+    answered_next: Bools
 
 
 def _state_of(data: DirectionColumns, acks: DirectionColumns, reports: Reports, segment: Ints) -> _State:
-    before = data.before[segment]
-    seq, end, time_ns = data.seq[segment], data.end[segment], data.time_ns[segment]
+    known = heard(data, acks, segment)
+    queued = queued_ns(data) if len(segment) else np.zeros(len(data), dtype=np.int64)
+    made_ns = data.time_ns - queued
+    seq, time_ns = data.seq[segment], made_ns[segment]
+    begin_ns = data.time_ns[0] if len(data) else 0
 
-    def at_sending(values: Ints, initial: int) -> Ints:
-        return np.concatenate([[initial], values])[before]
+    def at_making(values: Ints, initial: int) -> Ints:
+        return np.concatenate([[initial], values])[known]
 
-    una = at_sending(acks.highest_ack, 1)
-    last_heard = at_sending(acks.time_ns, UNKNOWN)
-    advanced = at_sending(np.maximum.accumulate(np.where(acks.advances, acks.time_ns, UNKNOWN)), UNKNOWN)
-    earlier, last_sent, next_sent = _history(data, segment)
-    since_ns = _overtaken(data, acks, reports, segment, last_sent)
-    since = np.maximum(np.maximum(advanced, last_sent), data.time_ns[0] if len(data) else 0)
+    advanced = at_making(np.maximum.accumulate(np.where(acks.advances, acks.time_ns, UNKNOWN)), begin_ns)
+    earlier, last, next_sent = _history(data, segment)
+    since_ns = _overtaken(data, acks, reports, segment, last, known)
+    alone, answered_next = _followed(data, acks, segment, known)
     return _State(
         seq=seq,
-        end=end,
-        una=una,
+        end=data.end[segment],
+        una=at_making(acks.highest_ack, 1),
         highest_end=np.concatenate([[UNKNOWN], data.highest_end])[segment],
-        highest_sack=at_sending(reports.highest_sack, UNKNOWN),
-        duplicates=at_sending(reports.duplicates, 0),
-        quiet_ns=time_ns - np.maximum(last_heard, data.time_ns[0] if len(data) else 0),
-        waited_ns=time_ns - since,
-        unanswered_ns=time_ns - last_sent,
-        next_wait_ns=next_sent - time_ns,
+        highest_sack=at_making(reports.highest_sack, UNKNOWN),
+        duplicates=at_making(reports.duplicates, 0),
+        queued_ns=queued[segment],
+        quiet_ns=np.maximum(0, time_ns - np.maximum(at_making(acks.time_ns, UNKNOWN), begin_ns)),
+        waited_ns=time_ns - np.maximum(np.maximum(advanced, made_ns[last]), begin_ns),
+        unanswered_ns=time_ns - made_ns[last],
+        seen_wait_ns=data.time_ns[segment] - np.maximum(np.maximum(advanced, data.time_ns[last]), begin_ns),
+        next_wait_ns=next_sent - data.time_ns[segment],
+        last_rtt_ns=_last_rtt_ns(data, acks, known),
+        segment=segment,
+        last=last,
         earlier=earlier,
         overtaken=since_ns >= 0,
         overtaken_ns=since_ns,
+        alone=alone,
+        answered_next=answered_next,
     )
 
 
-def _overtaken(
-    data: DirectionColumns, acks: DirectionColumns, reports: Reports, segment: Ints, last_sent: Ints
-) -> Ints:
-    """Time in ns since the first report that a segment sent after last_sent had arrived; -1: there was none.
+def _last_rtt_ns(data: DirectionColumns, acks: DirectionColumns, known: Ints) -> Ints:
+    """Time from the first transmission of what the last acknowledgement before each covered to that acknowledgement; 0:
+    there was none.
+    """
+    if not len(acks) or not len(data):
+        return np.zeros(len(known), dtype=np.int64)
+    una = np.concatenate([[UNKNOWN], acks.highest_ack])[known]
+    by = np.searchsorted(acks.highest_ack, una)
+    sent = np.minimum(np.searchsorted(data.highest_end, una), len(data) - 1)
+    return np.where(una > 0, np.maximum(0, acks.time_ns[np.minimum(by, len(acks) - 1)] - data.time_ns[sent]), 0)
 
-    Reports: a SACK of a number that had never been sent before last_sent, or an acknowledgement of a retransmission
+
+def _followed(data: DirectionColumns, acks: DirectionColumns, segment: Ints, known: Ints) -> tuple[Bools, Bools]:
+    """For each retransmission, of the next segment with data: had more been heard when it was made, or is it much
+    later? was the retransmission acknowledged before it, or is it the same again? known: heard before each.
+    """
+    carries = np.flatnonzero((data.payload_bytes > 0) & (data.flags & (SYN | RST) == 0))
+    place = np.searchsorted(carries, segment, side="right")
+    none = place == len(carries)
+    if not len(carries):
+        return none, none
+    following = carries[np.minimum(place, len(carries) - 1)]
+    more = heard(data, acks, following)
+    una = np.concatenate([[1], acks.highest_ack])[more]
+    late = data.time_ns[following] - data.time_ns[segment] >= SHORTEST_RTO_NS
+    alone = none | late | (more > known)
+    return alone, none | (una > data.seq[segment]) | (data.seq[following] == data.seq[segment])
+
+
+def _overtaken(
+    data: DirectionColumns, acks: DirectionColumns, reports: Reports, segment: Ints, last: Ints, known: Ints
+) -> Ints:
+    """Time in ns since the first of the `known` reports that a segment sent after the segment `last` had arrived; -1:
+    there was none.
+
+    Reports: a SACK of a number that had never been sent before it, or an acknowledgement of a retransmission
     sent since.
     """
     if not len(segment) or not len(acks):
         return np.full(len(segment), -1)
-    place = np.maximum(0, np.searchsorted(data.time_ns, last_sent, side="right") - 1)
-    by_sack = np.searchsorted(reports.highest_sack, data.highest_end[place], side="right")
+    by_sack = np.searchsorted(reports.highest_sack, data.highest_end[last], side="right")
     # retransmissions in the order of time; which acknowledgement covers each; the earliest of those sent later
     covered = np.searchsorted(acks.highest_ack, data.end[segment])
     earliest = np.append(np.minimum.accumulate(covered[::-1])[::-1], len(acks))
-    by_ack = earliest[np.searchsorted(data.time_ns[segment], last_sent, side="right")]
+    by_ack = earliest[np.searchsorted(segment, last, side="right")]
     first = np.minimum(by_sack, by_ack)
-    known = first < data.before[segment]
     age = data.time_ns[segment] - acks.time_ns[np.minimum(first, len(acks) - 1)]
-    return np.where(known, age, -1)
+    return np.where(first < known, np.maximum(0, age), -1)
 
 
 def _history(data: DirectionColumns, segment: Ints) -> tuple[Ints, Ints, Ints]:
-    """For each retransmission: the number of earlier ones of its first number, the time that number was last sent
-    before, and the time it is sent next (never: far away). Segments with an equal begin or end count as the same (a
-    sender may split or join what it retransmits).
+    """For each retransmission: the number of earlier ones of its first number, the segment that carried that number
+    last before, and the time it is sent next (never: far away). Segments with an equal begin or end count as the same
+    (a sender may split or join what it retransmits).
     """
-    first = np.minimum(np.searchsorted(data.highest_end, data.seq[segment], side="right"), max(0, len(data) - 1))
-    last_sent = data.time_ns[first] if len(data) else segment[:0]
+    last = np.minimum(np.searchsorted(data.highest_end, data.seq[segment], side="right"), max(0, len(data) - 1))
     earlier = np.zeros(len(segment), dtype=np.int64)
     following = np.full(len(segment), np.iinfo(np.int64).max)
     for number in (data.seq[segment], data.end[segment]):
         order = np.argsort(number, kind="stable")  # of one number in the order of time
         same = np.concatenate([[False], number[order][1:] == number[order][:-1]]) if len(order) else order > 0
-        times = data.time_ns[segment[order]]
+        rows = segment[order]
         rank = np.arange(len(order)) - np.maximum.accumulate(np.where(same, 0, np.arange(len(order))))
         again, previous = order[same], order[:-1][same[1:]]
-        last_sent[again] = np.maximum(last_sent[again], times[:-1][same[1:]])
-        following[previous] = np.minimum(following[previous], times[same])
+        last[again] = np.maximum(last[again], rows[:-1][same[1:]])
+        following[previous] = np.minimum(following[previous], data.time_ns[rows[same]])
         earlier[order] = np.maximum(earlier[order], rank)
-    return earlier, last_sent, following
+    return earlier, last, following
 
 
 def _backed_off(state: _State) -> Bools:
     """For each: is the wait before the next transmission of the same number about twice this one's?"""
-    return (state.next_wait_ns < np.iinfo(np.int64).max // 2) & (state.next_wait_ns > DOUBLED * state.waited_ns)
+    return (state.next_wait_ns < np.iinfo(np.int64).max // 2) & (state.next_wait_ns > DOUBLED * state.seen_wait_ns)
+
+
+def _after_timeout(state: _State, timer: Bools, begins: Bools) -> Bools:
+    """For each: was it sent in the slow start that a timeout begins, up to the highest number sent by then? A
+    retransmission of it that RACK shows to be lost begins a fast recovery instead (Linux: FLAG_LOST_RETRANS).
+    """
+    place = np.arange(len(timer))
+    latest = np.maximum.accumulate(np.where(timer, place, -1)) if len(timer) else place
+    lost_again = ~timer & state.overtaken & (latest >= 0) & (state.last >= state.segment[latest])
+    ended = np.maximum.accumulate(np.where(lost_again, place, -1)) > latest if len(timer) else lost_again
+    return _open(state, begins) & ~ended
+
+
+def _undone(state: _State, timer: Bools, eifel: Bools) -> Bools:
+    """Series of timeouts whose last one was spurious begin no recovery (RFC 4015), unless it was the only one and came
+    in a fast recovery: of what was sent again before, Linux tells by the time of the first retransmission, and it tries
+    no F-RTO then.
+    """
+    undone = np.zeros(len(timer), dtype=np.bool_)
+    rows = np.flatnonzero(timer)
+    if len(rows):
+        number = np.cumsum(np.concatenate([[True], state.una[rows][1:] != state.una[rows][:-1]])) - 1
+        last = np.append(np.flatnonzero(np.diff(number)), len(rows) - 1)
+        alone = np.bincount(number) == 1
+        undone[rows] = (eifel[rows[last]] & ~(alone & (state.earlier[rows[last]] > 0)))[number]
+    return undone
 
 
 def _open(state: _State, begins: Bools) -> Bools:

@@ -11,11 +11,11 @@ import dataclasses
 import functools
 
 import numpy as np
-import numpy.typing as npt
 
 from ...core.wire import RST
 from ..native import Bools, Ints
 from .columns import TIMESTAMP, DirectionColumns
+from .sender_clock import nearest, unwrapped
 
 QUANTILES = (0, 0.5, 0.95)
 
@@ -102,14 +102,6 @@ def union(start: Ints, end: Ints) -> tuple[Ints, Ints]:
     return start[fresh], reach[last]
 
 
-def unwrapped(values: npt.NDArray[np.uint32]) -> Ints:
-    """32-bit numbers that wrap around, as 64-bit ones: each is taken as the nearest to the one before it."""
-    if not len(values):
-        return np.zeros(0, dtype=np.int64)
-    steps = np.diff(values).view(np.int32)  # uint32 differences wrap as they should
-    return np.concatenate([[0], np.cumsum(steps, dtype=np.int64)]) + int(values[0])
-
-
 def by_timestamps(data: DirectionColumns, acks: DirectionColumns) -> Samples:
     """One sample per acknowledgement that advances and echoes a timestamp (RFC 7323 4.1), retransmissions included.
 
@@ -123,7 +115,7 @@ def by_timestamps(data: DirectionColumns, acks: DirectionColumns) -> Samples:
     if not len(stamped) or not len(echoing):
         return Samples(stamped[:0], stamped[:0])
     sent = np.maximum.accumulate(unwrapped(data.ts_val[stamped]))
-    echo = _nearest(acks.ts_ecr[echoing], sent[np.searchsorted(data.row[stamped], acks.row[echoing]) - 1])
+    echo = nearest(acks.ts_ecr[echoing], sent[np.searchsorted(data.row[stamped], acks.row[echoing]) - 1])
     place = np.searchsorted(sent, echo)
     fits = place < len(sent)
     place = np.minimum(place, len(sent) - 1)
@@ -132,8 +124,3 @@ def by_timestamps(data: DirectionColumns, acks: DirectionColumns) -> Samples:
     rtt = acks.time_ns[chosen] - data.time_ns[stamped[place[fits]]]
     there = rtt >= 0
     return Samples(acks.time_ns[chosen][there], rtt[there])
-
-
-def _nearest(values: npt.NDArray[np.uint32], to: Ints) -> Ints:
-    """32-bit numbers as the 64-bit ones nearest to other numbers."""
-    return to + (values - to.astype(np.uint32)).view(np.int32).astype(np.int64)

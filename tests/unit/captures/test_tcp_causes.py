@@ -1,0 +1,82 @@
+"""Classes of retransmissions where the capture is not ideal: below the sender's queue, with timers of other kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from netwarp.captures.tcp import RetransmissionCause, analyze_tcp
+from support.tcp_story import MSS, Story
+
+UNKNOWN, FAST, TIMEOUT, AFTER_TIMEOUT = (
+    RetransmissionCause.UNKNOWN,
+    RetransmissionCause.FAST,
+    RetransmissionCause.TIMEOUT,
+    RetransmissionCause.AFTER_TIMEOUT,
+)
+
+
+def whys(story: Story, tmp_path: Path) -> list[RetransmissionCause]:
+    found = analyze_tcp(story.capture(tmp_path), 0, at=0).directions[0].retransmissions
+    assert found is not None
+    return [RetransmissionCause(code) for code in found.cause]
+
+
+def test_an_answer_behind_the_senders_own_queue_is_no_timeout(tmp_path: Path) -> None:
+    """A round trip of 20 us below the qdisc; what is sent again leaves 2 ms after the SACKs that asked for it."""
+    story = Story().handshake(0.02, 0.01)
+    for k in range(5):
+        story.data(1 + k / 10, 1 + k * MSS).ack(
+            1.02 + k / 10, 1001, *([(2001, 1 + (k + 1) * MSS)] if k > 1 else []), echo=1
+        )
+    assert whys(story.data(3.2, 1001, stamp=1).ack(3.22, 5001, echo=1), tmp_path) == [FAST]
+
+
+@pytest.mark.parametrize(("made", "why"), [(101, FAST), (338, UNKNOWN)])
+def test_a_queue_longer_than_the_shortest_rto(tmp_path: Path, made: float, why: RetransmissionCause) -> None:
+    """Segments leave up to 240 ms after they were made, one each 2 ms; the 50th is lost. Sent again at 340: made when
+    the first SACK had come, or, as its timestamp says, 240 ms later, when a timer may have expired.
+    """
+    story = Story().handshake(0.02, 0.01).data(0.5, 1).ack(0.52, 1001, echo=0)
+    for k in range(1, 169):
+        left, stamp = 2 * k, max(1, 2 * k - 240)
+        story.data(left, 1 + k * MSS, stamp=stamp, echo=stamp - 1)
+        if k != 49:
+            blocks = [(50 * MSS + 1, (k + 1) * MSS + 1)] if k > 49 else []
+            story.ack(left + 0.02, 1 + min(k + 1, 49) * MSS, *blocks, echo=stamp)
+    story.data(340, 1 + 49 * MSS, stamp=made, echo=made - 1).ack(340.1, 1 + 49 * MSS, (50 * MSS + 1, 169 * MSS + 1))
+    story.data(341, 1 + 169 * MSS, stamp=341).ack(341.1, 1 + 170 * MSS, echo=341)
+    assert whys(story, tmp_path) == [why]
+
+
+def test_a_timer_shorter_than_linuxs_must_be_shown(tmp_path: Path) -> None:
+    """Of one wait of 100 ms nobody knows what it was; if the next ones are twice as long each, it was a timer's."""
+    story = Story(sack=False).handshake(10).flight(40, 1, 3).data(140, 1)
+    assert whys(story, tmp_path) == [UNKNOWN]
+    assert whys(story.data(340, 1).data(740, 1), tmp_path) == [TIMEOUT] * 3
+
+
+def test_a_retransmission_lost_after_a_timeout_begins_a_fast_recovery(tmp_path: Path) -> None:
+    story = Story().handshake(1).flight(2, 1, 3).data(210, 1).ack(211, 1001, echo=210).data(211, 1001).data(211, 2001)
+    story.data(211, 3001).ack(212, 2001, (3001, 4001), echo=211).data(213, 2001).ack(214, 4001, echo=213)
+    assert whys(story, tmp_path) == [TIMEOUT, AFTER_TIMEOUT, AFTER_TIMEOUT, FAST]
+
+
+def test_a_spurious_timeout_in_a_fast_recovery_is_not_undone(tmp_path: Path) -> None:
+    """Linux compares with the first retransmission's timestamp, and tries F-RTO outside recovery only."""
+    story = Story().handshake(50).flight(100, 1, 2).flight(110, 2001, 2)
+    story.ack(150, 1, (1001, 2001), echo=100).data(151, 1).data(160, 4001).ack(161, 1, (1001, 3001), echo=110)
+    story.data(500, 1).ack(501, 3001, echo=160).data(502, 3001).data(503, 4001)
+    assert whys(story, tmp_path) == [FAST, TIMEOUT, AFTER_TIMEOUT, AFTER_TIMEOUT]
+
+
+def test_what_a_timer_may_have_sent_again_while_reports_come_in_is_not_known(tmp_path: Path) -> None:
+    """It was sent 250 ms after the last try, the evidence for a fast one being old, and new data follow at once."""
+    story = Story().handshake(1).flight(2, 1, 4)
+    for k in range(3):
+        story.ack(3, 1, (1001, 2001 + k * MSS), echo=2)
+    story.data(3, 1)
+    for k in range(125):
+        story.data(4 + 2 * k, 4001 + k * MSS).ack(4.9 + 2 * k, 1, (1001, 5001 + k * MSS), echo=2)
+    story.data(254, 1).ack(255, 1, (1001, 129_001), echo=2).data(256, 129_001).ack(257, 130_001, echo=254)
+    assert whys(story, tmp_path) == [FAST, UNKNOWN]
