@@ -11,6 +11,7 @@ import msgspec
 from ..core.metrics.expressions import fill_in, unfilled
 from ..core.types import Cell, Event, Flow, GuestKernel, Link, LinkImpairment, Node
 from ..experiment import Spec
+from ..experiment.agents import FORWARDING
 from ..experiment.grammar import RESOLVED
 from ..experiment.problems import Problems
 from .agents import with_agents
@@ -28,6 +29,10 @@ from .timeline import Planned, Timeline, draw
 
 IPV6_OFF = {"net.ipv6.conf.all.disable_ipv6": "1", "net.ipv6.conf.default.disable_ipv6": "1"}
 """Autoconfiguration sends at random times; nothing here uses IPv6."""
+TCP_BUFFERS = {"net.ipv4.tcp_rmem": "4096 131072 6291456", "net.ipv4.tcp_wmem": "4096 16384 4194304"}
+"""Of a machine of today: 6 and 4 MiB at most, as Linux has them from 768 and 512 MiB of memory on (net/ipv4/tcp.c:
+tcp_init); a guest has less memory, and a host any setting. The first two numbers are the kernel's own.
+"""
 SCTP_EXPOSE = {"net.sctp.pf_expose": "2"}
 """Without it a failover raises no notification (RFC 7829; Linux default 0)."""
 PAGES = {"net.ipv4.tcp_no_metrics_save": "1"}
@@ -139,6 +144,12 @@ class CellPlanner:
 def _explicit(nodes: Mapping[str, Node], routed: tuple[Routed, ...]) -> tuple[Node, ...]:
     """The nodes with the sysctls that netwarp sets by itself; those of the spec override them."""
     sctp = {node for each in routed if each.flow.protocol == "sctp" for node in (each.flow.sender, each.flow.receiver)}
+    tcp = {
+        node
+        for each in routed
+        if each.flow.protocol in ("tcp", "mptcp") or each.flow.program is not None
+        for node in (each.flow.sender, each.flow.receiver)
+    }
     paged = {node for each in routed if each.flow.is_page for node in (each.flow.sender, each.flow.receiver)}
     mixed = {
         node
@@ -151,6 +162,7 @@ def _explicit(nodes: Mapping[str, Node], routed: tuple[Routed, ...]) -> tuple[No
             node,
             sysctls={
                 **IPV6_OFF,
+                **(TCP_BUFFERS if node.name in tcp or _relays(node) else {}),
                 **(SCTP_EXPOSE if node.name in sctp else {}),
                 **(PAGES if node.name in paged else {}),
                 **(INTERLEAVE if node.name in mixed else {}),
@@ -159,6 +171,11 @@ def _explicit(nodes: Mapping[str, Node], routed: tuple[Routed, ...]) -> tuple[No
         )
         for node in nodes.values()
     )
+
+
+def _relays(node: Node) -> bool:
+    """True if its agent ends the connections that it relays."""
+    return node.agent is not None and node.agent.kind not in FORWARDING
 
 
 def is_random(links: tuple[Link, ...], planned: tuple[Planned, ...], flows: tuple[Flow, ...]) -> bool:

@@ -1,33 +1,29 @@
 """Notes on a plan: limits of its cells that no error shows, with the remedy of each.
 
-A guest's socket buffers may keep a flow below its path's rate. Flows that share a queue without anything random meet
-in one phase only.
+The socket buffers of a flow may hold less than its path and its queue do. Flows that share a queue without anything
+random meet in one phase only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 
 from ..core.numbers import in_short
 from ..core.topology import DirectedLink, NoRoute, find_route
-from ..core.types import Cell, Flow
+from ..core.types import Cell, Flow, Path
 from ..core.units import counted_of
+from .cell import TCP_BUFFERS
 from .types import Plan
 
 IN_GUESTS = ("auto", "virtual", "guest")
 """Back ends whose cells run in guests; auto: one of them, wherever a guest kernel is there."""
-GUEST_TCP_BUFFER_BYTES = 1_958_560
-"""The last number of a guest's tcp_rmem and tcp_wmem. The kernel computes it from the memory there is (net/ipv4/tcp.c:
-tcp_init), 256 MiB. Measured: 6.12.117.
+DATA_SHARE = {"net.ipv4.tcp_rmem": 0.62, "net.ipv4.tcp_wmem": 0.68}
+"""The data that a full TCP buffer holds, in full packets; the rest is the kernel's own records. Measured with 6.12.117:
+3,930,752 B announced of 6 MiB, 2,862,641 B in flight of 4 MiB.
 """
-PAYLOAD_SHARE = 0.62
-"""Of a TCP buffer, with full packets; the rest is the kernel's own records. Measured: a window of 1,222,688 B."""
 SCTP_WINDOW_BYTES = 106_496
 """Half of net.core.rmem_default (net/sctp/associola.c): the a_rwnd of any Linux that is not told otherwise."""
-TCP_REMEDY = (
-    '[default.node] sysctl = { "net.ipv4.tcp_rmem" = "4096 131072 16777216",'
-    ' "net.ipv4.tcp_wmem" = "4096 16384 16777216" }'
-)
 SCTP_REMEDY = 'receiver = { rcvbuf = "4 MB" }, sender = { sndbuf = "4 MB" }'
 PACED = ("interval_ns", "pacing_rate_bit_s")
 """Options of a sender that is not saturated."""
@@ -37,43 +33,78 @@ PHASE_REMEDY = 'phase = "uniform(0 s, 1 s)" on the flows but one, and --repetiti
 
 
 def notes(plan: Plan, backend: str) -> tuple[str, ...]:
-    """Sentences about the cells of a plan. The buffers are known of guests alone."""
-    return (*(_buffers(plan) if backend in IN_GUESTS else ()), *_one_phase(plan))
+    """Sentences about the cells of a plan."""
+    return (*buffer_notes(plan.cells, backend), *_one_phase(plan))
 
 
-def _buffers(plan: Plan) -> Iterator[str]:
-    """Flows whose path holds more than the default buffers allow: one sentence a flow, with its worst cell."""
-    worst: dict[str, list[tuple[float, str]]] = {}
-    cells: dict[str, int] = {}
-    for cell in plan.cells:
+def buffer_notes(cells: Iterable[Cell], backend: str) -> Iterator[str]:
+    """Flows whose default buffers hold less than path and queue: a sentence for all of a protocol that are alike, with
+    the worst cell. SCTP's are known of guests alone.
+    """
+    worst: dict[tuple[str, str], list[tuple[float, str]]] = {}
+    total: dict[str, int] = {}
+    for cell in cells:
         for flow in cell.flows:
-            cells[flow.name] = cells.get(flow.name, 0) + 1
-            if (held := _held(cell, flow)) is not None:
-                worst.setdefault(flow.name, []).append(held)
-    for name, said in worst.items():
-        share = counted_of(len(said), cells[name], "cell")
-        yield f'flow "{name}" of {share} cannot fill its path: {min(said)[1]}'
+            total[flow.name] = total.get(flow.name, 0) + 1
+            known = flow.protocol != "sctp" or backend in IN_GUESTS
+            if known and (held := _held(cell, flow)) is not None:
+                worst.setdefault((flow.name, flow.protocol), []).append(held)
+    alike: dict[tuple[str, str], list[str]] = {}
+    for (name, _), said in worst.items():
+        alike.setdefault((counted_of(len(said), total[name], "cell"), min(said)[1]), []).append(f'"{name}"')
+    for (share, why), names in alike.items():
+        yield f"{'flow' if len(names) == 1 else 'flows'} {', '.join(names)} of {share} cannot fill {why}"
 
 
 def _held(cell: Cell, flow: Flow) -> tuple[float, str] | None:
-    """The window by its buffers, as a share of rate x RTT, and the sentence; None where the window is no limit."""
+    """The window by its buffers, as a share of what path and queue hold, and the sentence; None where the window is no
+    limit.
+    """
     rates = [path.bottleneck_bit_s for path in flow.paths if path.bottleneck_bit_s is not None]
     rtt_s = max(path.base_rtt_ns for path in flow.paths) / 1e9
     window = _window_bytes(cell, flow)
-    if window is None or len(rates) < len(flow.paths) or not rtt_s:
+    if window is None or len(rates) < len(flow.paths) or (flow.total_bytes is not None and flow.total_bytes <= window):
         return None
-    rate = sum(rates) if flow.protocol == "mptcp" else max(rates)
-    size = rate * rtt_s / 8
-    if window >= size or (flow.total_bytes is not None and flow.total_bytes <= window):
+    together = sum if flow.protocol == "mptcp" else max
+    rate = together(rates)
+    path_bytes, queue_bytes = rate * rtt_s / 8, together(_queue_bytes(cell, flow, path) for path in flow.paths)
+    size = path_bytes + queue_bytes
+    if window >= size:
         return None
     sctp = flow.protocol == "sctp"
+    most = 1 << math.ceil(math.log2(size / DATA_SHARE["net.ipv4.tcp_rmem"]))
+    remedy = (
+        SCTP_REMEDY
+        if sctp
+        else (
+            f'[default.node] sysctl = {{ "net.ipv4.tcp_rmem" = "4096 131072 {most}",'
+            f' "net.ipv4.tcp_wmem" = "4096 16384 {most}" }}'
+        )
+    )
+    held = f"{in_short(rate, 'bit/s')} x RTT {in_short(rtt_s, 's')} = {in_short(path_bytes, 'bytes')}"
+    if window < path_bytes:
+        what, why = "its path", f"at most {in_short(window * 8 / rtt_s, 'bit/s')}"
+    else:
+        what, why = "the queue of its path", "alone it never loses a packet there, and its share with others ends there"
+        held += f", with a queue of {in_short(queue_bytes, 'bytes')} {in_short(size, 'bytes')}"
     return (
         window / size,
-        f"{in_short(rate, 'bit/s')} x RTT {in_short(rtt_s, 's')} = {in_short(size, 'bytes')}, and"
-        f" {'SCTP announces a window of' if sctp else 'the buffers of a socket in a guest hold'}"
-        f" {in_short(window, 'bytes')}{'' if sctp else ' of data'}: at most {in_short(window * 8 / rtt_s, 'bit/s')};"
-        f" larger ones: {SCTP_REMEDY if sctp else TCP_REMEDY} (docs/limitations.md)",
+        f"{what}: {held}, and {'SCTP announces a window of' if sctp else 'the default buffers of its sockets hold'}"
+        f" {in_short(window, 'bytes')}{'' if sctp else ' of data'}: {why};"
+        f" larger ones: {remedy} (docs/limitations.md)",
     )
+
+
+def _queue_bytes(cell: Cell, flow: Flow, path: Path) -> int:
+    """The most that waits at the slowest link of a path. AQMs count as empty, except RED: they keep the queue short."""
+    links = {link.name: link for link in cell.links}
+    for crossed in _route(cell, flow, path):
+        link = links[crossed.link]
+        shape = link.forward if crossed.direction == "forward" else link.backward
+        if shape.rate_bit_s == path.bottleneck_bit_s:
+            short = shape.aqm is not None and shape.aqm.kind != "red"
+            return 0 if short else shape.queue_bytes or (shape.queue_packets or 0) * link.mtu_bytes
+    return 0
 
 
 def _window_bytes(cell: Cell, flow: Flow) -> float | None:
@@ -87,15 +118,22 @@ def _window_bytes(cell: Cell, flow: Flow) -> float | None:
         or any(name in flow.sender_options for name in PACED)
     ):
         return None
-    sender, receiver = (
-        next(node.sysctls for node in cell.nodes if node.name == name) for name in (flow.sender, flow.receiver)
-    )
-    chosen = {"rcvbuf_bytes", "window_clamp_bytes"} & flow.receiver_options.keys()
+    sysctls = {node.name: node.sysctls for node in cell.nodes}
+    chosen = bool({"rcvbuf_bytes", "window_clamp_bytes"} & flow.receiver_options.keys())
     if flow.protocol == "sctp":
-        return None if chosen or "net.core.rmem_default" in receiver else SCTP_WINDOW_BYTES
-    received = chosen or "net.ipv4.tcp_rmem" in receiver
-    sent = "sndbuf_bytes" in flow.sender_options or "net.ipv4.tcp_wmem" in sender
-    return None if received and sent else GUEST_TCP_BUFFER_BYTES * PAYLOAD_SHARE
+        return None if chosen or "net.core.rmem_default" in sysctls[flow.receiver] else SCTP_WINDOW_BYTES
+    ends = (
+        ("net.ipv4.tcp_rmem", flow.receiver, chosen),
+        ("net.ipv4.tcp_wmem", flow.sender, "sndbuf_bytes" in flow.sender_options),
+    )
+    return min(
+        (
+            int(value.split()[2]) * DATA_SHARE[name]
+            for name, node, own in ends
+            if not own and (value := sysctls[node].get(name)) == TCP_BUFFERS[name]
+        ),
+        default=None,
+    )
 
 
 def _one_phase(plan: Plan) -> Iterator[str]:
@@ -131,7 +169,9 @@ def _sharing(cell: Cell, known: dict[tuple[object, ...], frozenset[str]]) -> fro
         ahead = {DirectedLink(link.name, "forward") for link in cell.links if link.forward.rate_bit_s is not None}
         back = {DirectedLink(link.name, "backward") for link in cell.links if link.backward.rate_bit_s is not None}
         queues = ahead | back
-        crossed = {flow.name: _route(cell, flow) & queues for flow in cell.flows}
+        crossed = {
+            flow.name: {one for path in flow.paths for one in _route(cell, flow, path)} & queues for flow in cell.flows
+        }
         known[key] = frozenset(
             name
             for a in cell.flows
@@ -157,13 +197,10 @@ def _end_ns(cell: Cell, flow: Flow) -> int:
     return min(stop_ns, flow.start_ns + int(LONG * (flow.total_bytes * 8e9 / min(rates) + rtt_ns)))
 
 
-def _route(cell: Cell, flow: Flow) -> set[DirectedLink]:
-    """The directions of links that its data may cross."""
+def _route(cell: Cell, flow: Flow, path: Path) -> tuple[DirectedLink, ...]:
+    """The directions of links that its data may cross; none where a rule planned them that this graph does not show."""
     hosts = frozenset(node.name for node in cell.nodes if node.kind == "host")
-    crossed: set[DirectedLink] = set()
-    for path in flow.paths:
-        try:
-            crossed |= set(find_route(hosts, cell.links, flow.sender, flow.receiver, path.receiver_link))
-        except NoRoute:
-            continue  # it was planned by a rule that this graph does not show
-    return crossed
+    try:
+        return find_route(hosts, cell.links, flow.sender, flow.receiver, path.receiver_link)
+    except NoRoute:
+        return ()

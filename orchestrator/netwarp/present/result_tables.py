@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..core.numbers import MINUS, THIN, decimals, fixed, plain, readable, scale
 from ..core.outputs import EXPERIMENT, Table
+from ..plan.notes import buffer_notes
 from ..plan.types import in_level_order
 from .entries import Entry, read_entries
 from .metric_names import unit_beside
@@ -99,6 +100,8 @@ class Grid:
     source_heads: tuple[str, ...]
     system: str
     conditions: str
+    notes: tuple[str, ...] = ()
+    """Buffers that may decide its numbers."""
 
     @property
     def missing(self) -> str:
@@ -144,7 +147,13 @@ def make_grid(data: RunData, table: Table) -> Grid | None:
         source_heads=tuple(data.source_title(name) if name in table.beside else name for name in numbers.sources),
         system=data.system,
         conditions=conditions(data, table.where, table.axes),
+        notes=_notes(data, numbers.entries),
     )
+
+
+def _notes(data: RunData, entries: Iterable[Entry]) -> tuple[str, ...]:
+    shown = {cell_id for entry in entries for cell_id in entry.cells}
+    return tuple(buffer_notes((each.cell for each in data.cells if each.id in shown), data.manifest.backend))
 
 
 def conditions(data: RunData, where: dict[str, tuple[str, ...]], axes: Sequence[str] = ()) -> str:

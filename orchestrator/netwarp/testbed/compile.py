@@ -5,6 +5,7 @@ network is read back.
 from __future__ import annotations
 
 import itertools
+import shlex
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -258,7 +259,7 @@ def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Co
         values.update(sysctls.get(name, {}))
         for key, value in values.items():
             out.sysctls[number, key] = value
-            command = f"ip netns exec {name} sysctl -w {key}={value}"
+            command = f"ip netns exec {name} sysctl -w {shlex.quote(f'{key}={value}')}"
             path = key if "/" in key else key.replace(".", "/")  # a name with slashes is a path already
             out.add(step("sysctl", ns=number, path=path, value=value, command=command))
     for near, far in layout.veths:

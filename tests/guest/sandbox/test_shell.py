@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from netwarp.plan.notes import GUEST_TCP_BUFFER_BYTES, SCTP_WINDOW_BYTES
+from netwarp.plan.cell import TCP_BUFFERS
+from netwarp.plan.notes import SCTP_WINDOW_BYTES
 from support.cell_init_kit import MS, read_pcap
 from support.chain_kit import STANDS, Checkout, in_a_guest, two_paths, written
 from support.run_files import records
@@ -43,11 +44,22 @@ def test_the_status_is_the_commands(kernel: Path, checkout: Checkout, tmp_path: 
     assert done.records("exit")[0]["status"] == 2, (done.directory / "netwarp.err").read_text()
 
 
-def test_the_buffers_of_a_guest_are_those_that_plans_are_judged_by(checkout: Checkout, tmp_path: Path) -> None:
-    """Another memory or kernel gives others, and the notes of plan/notes.py would be wrong."""
+def test_the_buffers_of_a_cell_are_those_that_plans_are_judged_by(checkout: Checkout, tmp_path: Path) -> None:
+    """Another kernel could give SCTP another, and the notes of plan/notes.py would be wrong."""
     spec = written(tmp_path / "spec.toml", two_paths())
     paths = [f"/proc/sys/net/{name}" for name in ("ipv4/tcp_rmem", "ipv4/tcp_wmem", "core/rmem_default")]
     done = checkout.run("shell", spec, "--out", tmp_path / "kept", "--exec", "cat", *paths, cwd=tmp_path).ok()
-    *buffers, default = (int(line.split()[-1]) for line in done.out.splitlines())
-    assert all(abs(size / GUEST_TCP_BUFFER_BYTES - 1) < 0.05 for size in buffers), buffers
-    assert default == 2 * SCTP_WINDOW_BYTES
+    *buffers, default = (" ".join(line.split()) for line in done.out.splitlines())
+    assert buffers == list(TCP_BUFFERS.values())
+    assert int(default) == 2 * SCTP_WINDOW_BYTES
+
+
+def test_only_the_largest_buffers_of_tcp_are_not_the_kernels_own(checkout: Checkout, tmp_path: Path) -> None:
+    """A cell of SCTP alone shows those of the kernel."""
+    spec = written(tmp_path / "spec.toml", two_paths())
+    paths = [f"/proc/sys/net/ipv4/{name}" for name in ("tcp_rmem", "tcp_wmem")]
+    sctp = ("--where", "protocol=sctp", "--out", tmp_path / "kept", "--exec")
+    done = checkout.run("shell", spec, *sctp, "cat", *paths, cwd=tmp_path).ok()
+    own = [line.split() for line in done.out.splitlines()]
+    assert [values[:2] for values in own] == [value.split()[:2] for value in TCP_BUFFERS.values()]
+    assert all(int(values[2]) < 2_100_000 for values in own), "of its memory"

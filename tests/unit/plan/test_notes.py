@@ -18,9 +18,29 @@ def said(text: str, backend: str = "virtual") -> tuple[str, ...]:
 def test_a_path_that_the_buffers_of_a_guest_cannot_fill() -> None:
     (note,) = said(FAST)
     assert note.startswith('flow "f" of 1 of 1 cell cannot fill its path: 1 Gbit/s x RTT 40 ms = 5 MB')
-    assert "at most 243 Mbit/s" in note and "net.ipv4.tcp_rmem" in note
-    assert said(FAST, "netns") == (), "this machine's own buffers are not known here"
+    assert "hold 2.85 MB of data: at most 570 Mbit/s" in note and "net.ipv4.tcp_rmem" in note
+    assert said(FAST, "netns") == (note,), "every back end sets them"
     assert said(BASE) == ()
+
+
+def test_a_queue_that_the_buffers_cannot_fill() -> None:
+    """50 Mbit/s x 80 ms is 0.5 MB; with 16 MiB the queue of 3 MB overflows, with the default it never does."""
+    deep = replaced('"20 ms"', '"40 ms"', replaced('"50 packets"', '"3 MB"', replaced('"1 Mbit/s"', '"50 Mbit/s"')))
+    (note,) = said(deep)
+    assert "cannot fill the queue of its path: 50 Mbit/s x RTT 80 ms = 500 kB, with a queue of 3 MB 3.5 MB" in note
+    assert "hold 2.85 MB of data" in note and "4096 131072 8388608" in note
+    assert said(deep.replace('"3 MB"', '"2 MB"')) == ()
+    assert said(deep.replace('"3 MB"', '"2000 packets"\naqm = { kind = "codel" }')) == (), "it keeps the queue short"
+    assert said(deep.replace('"3 MB"', '"2000 packets"')), "each of 1500 bytes"
+    (note,) = said(deep.replace('"tcp"', '"sctp"').replace('"3 MB"', '"100 kB"'))
+    assert "SCTP announces a window of 106 kB" in note
+    two = deep.replace('"tcp"\npaths = ["p1"]', '"mptcp"\npaths = ["p1", "p2"]') + '[link.p2]\nlike = "p1"\n'
+    (note,) = said(two.replace('"3 MB"', '"2 MB"'))
+    assert "with a queue of 4 MB 5 MB" in note, "of all its paths"
+
+
+def test_flows_that_are_alike_have_one_sentence() -> None:
+    assert len(said(FAST + G.replace("sctp", "tcp") + 'phase = "uniform(0 s, 1 s)"\n')) == 1
 
 
 def test_sctp_announces_a_smaller_window() -> None:

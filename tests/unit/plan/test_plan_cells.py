@@ -31,6 +31,21 @@ def test_the_base_cell_has_no_default_left() -> None:
     assert cell.seed == 1
 
 
+def test_buffers_of_tcp_are_those_of_a_machine_of_today_unless_the_spec_says_others() -> None:
+    names = ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
+
+    def buffers(text: str) -> list[list[str | None]]:
+        return [[node.sysctls.get(name) for name in names] for node in cell_of(text).nodes]
+
+    today = ["4096 131072 6291456", "4096 16384 4194304"]
+    assert buffers(BASE) == buffers(replaced('"tcp"', '"mptcp"')) == [today, today]
+    assert buffers(replaced('"tcp"', '"sctp"')) == [[None, None]] * 2, "it has no such buffers"
+    own = replaced("[node.a]", '[node.a]\nsysctl = { "net.ipv4.tcp_rmem" = "4096 65536 65536" }')
+    assert buffers(own) == [["4096 65536 65536", today[1]], today]
+    stacked = replaced("[node.b]", '[node.b]\nstack = "linux-2.6.32-like"')
+    assert buffers(stacked) == [today, ["4096 87380 4194304", "4096 16384 4194304"]]
+
+
 # -- links
 
 

@@ -27,7 +27,17 @@ from netwarp.present.pages.build import make_report
 from netwarp.present.run_data import RunData, read_run
 from netwarp.present.run_summary import _part, _randomness
 from netwarp.store.run_dir import RunDir
-from support.report_kit import FAILED_AT, HOSTILE, hostile_run, large_run, small_run, write_run
+from support.report_kit import (
+    EXPECTED,
+    FAILED_AT,
+    HOSTILE,
+    hostile_run,
+    large_run,
+    plan_of,
+    small_run,
+    spec_text,
+    write_run,
+)
 
 VOID = {"meta", "link", "img", "input", "br", "hr", "path"}
 
@@ -157,6 +167,17 @@ def test_numbers_of_the_tables_are_on_the_page(small: RunDir) -> None:
         assert f"{float(row['value']):.4f}" in text
     tcp = {row["outage"]: float(row["value"]) for row in rows if row["variant"] == "tcp" and row["value"]}
     assert f"+{(tcp['20 s'] / 0.6 - 1) * 100:.0f}\u202f%" in text
+
+
+def test_beside_a_table_stands_which_buffers_may_decide_its_numbers(tmp_path: Path) -> None:
+    text = spec_text().replace('"50 packets"', '"5 MB"')
+    run = write_run(tmp_path / "deep", plan_of(text, tmp_path / "spec", EXPECTED))
+    make_report(run)
+    page = run.report.joinpath("index.html").read_text()
+    block = page[page.index('id="table-outages"') : page.index("outages.csv")]
+    assert "&#34;ftp&#34; of 4 of 12 cells cannot fill the queue of its path" in block, "of TCP"
+    assert "&#34;ftp&#34; of 8 of 12 cells cannot fill the queue of its path" in block, "of SCTP"
+    assert "net.ipv4.tcp_rmem" in block and "rcvbuf" in block
 
 
 def test_the_summary_counts_what_is_there(small: RunDir) -> None:
