@@ -91,9 +91,11 @@ def init_chunk(tag: int, tsn: int, *, ack: bool = False, parameters: bytes = b""
     return chunk(2 if ack else 1, struct.pack("!IIHHI", tag, 100_000, 10, 5, tsn % 2**32) + parameters)
 
 
-def sack_chunk(cumulative: int, gaps: Sequence[tuple[int, int]] = (), duplicates: Sequence[int] = ()) -> bytes:
+def sack_chunk(
+    cumulative: int, gaps: Sequence[tuple[int, int]] = (), duplicates: Sequence[int] = (), window: int = 65536
+) -> bytes:
     """A SACK."""
-    value = struct.pack("!IIHH", cumulative % 2**32, 65536, len(gaps), len(duplicates))
+    value = struct.pack("!IIHH", cumulative % 2**32, window, len(gaps), len(duplicates))
     value += b"".join(struct.pack("!HH", *gap) for gap in gaps)
     return chunk(3, value + b"".join(struct.pack("!I", tsn % 2**32) for tsn in duplicates))
 

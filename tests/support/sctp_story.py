@@ -35,11 +35,16 @@ def data(at_ms: float, *tsns: int, path: int = 1, size: int = 100, stream: int =
 
 
 def sack(
-    at_ms: float, cumulative: int, gaps: Sequence[tuple[int, int]] = (), again: Sequence[int] = (), path: int = 1
+    at_ms: float,
+    cumulative: int,
+    gaps: Sequence[tuple[int, int]] = (),
+    again: Sequence[int] = (),
+    path: int = 1,
+    window: int = 65536,
 ) -> Packet:
     """A SACK; a gap is the first and last TSN that it acknowledges, `again` the TSNs that arrived twice."""
     blocks = [(first - cumulative, last - cumulative) for first, last in gaps]
-    chunk = sack_chunk(ISN + cumulative, blocks, [ISN + tsn for tsn in again])
+    chunk = sack_chunk(ISN + cumulative, blocks, [ISN + tsn for tsn in again], window)
     return round(at_ms * MS), sctp(11, chunk, path=path, back=True)
 
 

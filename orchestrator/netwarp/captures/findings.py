@@ -65,10 +65,10 @@ def connection_findings(connection: Connection) -> list[str]:
         *_unseen(connection),
         *_end(connection),
         *_slow(connection),
+        *_window(connection),
         *_silence(connection),
         *_paths(connection),
         *_repeated(connection),
-        *_window(connection),
         *_other(connection),
     ]
     return sentences[:MOST_OF_ONE]
@@ -164,6 +164,8 @@ def _silence(connection: Connection) -> Iterator[str]:
     word = "T3 expiry" if connection.protocol == "sctp" else "retransmission timeout"
     words = counted(timeouts, word, "T3 expiries" if connection.protocol == "sctp" else "")
     for direction, begin_s, length_s, ended_again in sorted(connection.silences, key=lambda pause: -pause[2]):
+        if _closed_s(connection, direction, begin_s, length_s) > length_s / 2:
+            continue  # the sender waited for the receiver: _window says so
         if ended_again and length_s >= max(SILENCE_S, SILENCE_SHARE * connection.facts["duration_s"]):
             pause = f"for {in_short(length_s, 's')} from {_at(begin_s)} on"
             yield f"no data from {connection.ends[direction]} {pause}, until a retransmission" + (
@@ -172,6 +174,16 @@ def _silence(connection: Connection) -> Iterator[str]:
             return
     if timeouts:
         yield f"{words}"
+
+
+def _closed_s(connection: Connection, direction: int, begin_s: float, length_s: float) -> float:
+    """For how long within a pause in the data of `direction` the other end's window was zero."""
+    closed = 0.0
+    for event in connection.events:
+        if event["what"] == "zero_window" and event["direction"] != direction:
+            end_s = event["t_s"] + (connection.facts["duration_s"] if event["for_s"] is None else event["for_s"])
+            closed += max(0.0, min(end_s, begin_s + length_s) - max(event["t_s"], begin_s))
+    return closed
 
 
 def _paths(connection: Connection) -> Iterator[str]:
@@ -201,7 +213,9 @@ def _repeated(connection: Connection) -> Iterator[str]:
         if data and again > RETRANSMITTED * data:
             share = f"{counted_of(again, data, 'data packet')} ({percent(again / data)})"
             repeat = "repeats" if again == 1 else "repeat"
-            yield f"{share} of {connection.ends[direction]} {repeat} what it had sent before"
+            probes = int(connection.totals.get("zero_window_probes") or 0) if connection.protocol == "sctp" else 0
+            of_them = f", {fixed(probes, 0)} of them to probe the closed window" if probes else ""
+            yield f"{share} of {connection.ends[direction]} {repeat} what it had sent before{of_them}"
     for unit in ("packets", "chunks"):
         spurious = connection.totals.get(f"spurious_retransmitted_{unit}")
         again = connection.totals.get(f"retransmitted_{unit}")
@@ -215,10 +229,15 @@ def _repeated(connection: Connection) -> Iterator[str]:
 
 def _window(connection: Connection) -> Iterator[str]:
     totals: Mapping[str, Any] = connection.totals
-    if totals.get("zero_windows"):
-        share = totals["zero_window_s"] / connection.facts["duration_s"] if connection.facts["duration_s"] else 0
-        yield (f"the receiver closed its window {counted(int(totals['zero_windows']), 'time')}, for "
-               f"{in_short(totals['zero_window_s'], 's')} together ({percent(share)} of the connection)")  # fmt: skip
+    for way in ("", "reverse_"):
+        if spells := int(totals.get(f"{way}zero_windows") or 0):
+            closed_s, duration_s = totals[f"{way}zero_window_s"], connection.facts["duration_s"]
+            receiver = connection.ends[totals["data_direction"] ^ (not way)]
+            share = f", {percent(closed_s / duration_s)} of the connection" if duration_s else ""
+            probes = int(totals.get(f"{way}zero_window_probes") or 0)
+            yield (f"{receiver} closed its receive window for {in_short(closed_s, 's')} "
+                   f"({counted(spells, 'time')}{share}): the sender had to wait" +
+                   (f" (it asked {counted(probes, 'time')})" if probes else ""))  # fmt: skip
 
 
 def _other(connection: Connection) -> Iterator[str]:

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 from netwarp.captures import FileSummary, summarise_points
+from support import sctp_story
 from support.captures import T, Timed, association, chunk, data_chunk, pcap, recorded, sack_chunk, sctp, segment, timed
+from support.sctp_story import data, sack
 
 MS = 1_000_000
 ACK = {"ack": 5001, "window": 1000}
@@ -66,6 +68,37 @@ def test_a_pause_without_a_retransmission_is_no_silence(tmp_path: Path) -> None:
     assert look(tmp_path, packets).findings == ()
 
 
+def test_a_silence_of_a_closed_window_is_the_receivers(tmp_path: Path) -> None:
+    """The network lost nothing, though the segment after the closed window repeats one: no silence of its own."""
+    packets = transfer(10)
+    last = packets[-1][0]
+    packets += [
+        (last + 1 * MS, segment(5001, back=True, ack=2001, window=0)),
+        (last + 2 * MS, segment(2001, 100, **ACK)),
+        (last + 3002 * MS, segment(5001, back=True, ack=2001, window=1000)),
+        (last + 3003 * MS, segment(2001, 100, **ACK)),
+        (last + 3004 * MS, segment(5001, back=True, ack=2101, window=1000)),
+    ]
+    found = look(tmp_path, packets).findings
+    assert found[0].startswith("10.0.0.2:80 closed its receive window for 3 s (1 time, ")
+    assert not [text for text in found if "no data" in text]
+
+
+def test_a_closed_window_of_sctp_is_no_outage(tmp_path: Path) -> None:
+    story: list[sctp_story.Packet] = [*sctp_story.handshake(), data(200, 0), data(201, 1), sack(301, 0, window=0)]
+    for second in (1, 3, 7):
+        story += [data(301 + 1000 * second, 1), sack(401 + 1000 * second, 0, window=0)]
+    story += [sack(9000, 0), data(9001, 1), sack(9101, 1)]
+    found = look(tmp_path, [(T + at, packet) for at, packet in story])
+    assert found.findings == (
+        "10.1.0.2:80 closed its receive window for 8.7 s (1 time, 95.6 % of the connection): the sender had to wait "
+        "(it asked 4 times)",
+        "4 of 6 data packets (66.7 %) of 10.1.0.1:1000 repeat what it had sent before, 4 of them to probe the closed "
+        "window",
+    )
+    assert found.connections[0].totals["outages"] == 0
+
+
 def test_a_closed_window_and_a_reset(tmp_path: Path) -> None:
     packets = transfer(10)
     last = packets[-1][0]
@@ -76,7 +109,7 @@ def test_a_closed_window_and_a_reset(tmp_path: Path) -> None:
     ]
     found = look(tmp_path, packets).findings
     assert found[0].startswith("the connection was reset at 0.6")
-    assert any(text.startswith("the receiver closed its window 1 time, for 500 ms together") for text in found)
+    assert any(text.startswith("10.0.0.2:80 closed its receive window for 500 ms (1 time, ") for text in found)
 
 
 def test_repeated_handshakes(tmp_path: Path) -> None:

@@ -162,6 +162,66 @@ def test_a_chunk_that_t3_marked_is_no_fast_retransmission(tmp_path: Path) -> Non
     assert totals["t3_expiries"] == 1
 
 
+def test_in_recovery_is_what_waited_in_the_senders_queue_too(tmp_path: Path) -> None:
+    """6 to 9 leave the sender's queue after the third report about 1, and before its retransmission: the sender had
+    sent them when it entered recovery, so the report that moves the cumulative TSN is the third about 7.
+    """
+    packets = [
+        *handshake(),
+        *(data(200 + n, n) for n in range(6)),
+        sack(300, 0),
+        *(sack(302 + n, 0, [(2, 2 + n)]) for n in range(4)),
+        *(data(305 + n, n) for n in range(6, 10)),
+        data(315, 1),
+        sack(405, 0, [(2, 6)]),
+        sack(407, 0, [(2, 6), (8, 8)]),
+        sack(408, 0, [(2, 6), (8, 9)]),
+        sack(415, 6, [(8, 9)]),
+        data(416, 7),
+        sack(516, 9),
+    ]
+    totals = analyze(tmp_path, packets).totals
+    assert (totals["fast_retransmitted_chunks"], totals["t3_expiries"], totals["retransmitted_chunks"]) == (2, 0, 2)
+
+
+def test_what_comes_within_a_round_trip_of_progress_is_no_expiry(tmp_path: Path) -> None:
+    """An RTO is no less than the round trip (RFC 9260 6.3.1). Two reports are no reason either: unknown."""
+    lost = [*LOST[:10], sack(302, 0, [(2, 2)]), sack(303, 0, [(2, 3)])]
+    for at, unknown in ((390, 1), (1390, 0)):
+        totals = analyze(tmp_path, [*lost, data(at, 1), sack(at + 100, 5)]).totals
+        assert (totals["unknown_retransmitted_chunks"], totals["t3_expiries"]) == (unknown, 1 - unknown)
+        assert totals["timeout_retransmitted_chunks"] == 1 - unknown
+
+
+def test_probes_of_a_zero_window_are_no_timeouts(tmp_path: Path) -> None:
+    """The receiver stops reading: what it has no room for comes again at each expiry, and it discards it each time."""
+    packets = [
+        *handshake(), data(200, 0), data(201, 1), sack(301, 0, window=0),
+        data(1301, 1), sack(1401, 0, window=0), data(3301, 1), sack(3401, 0, window=0),
+        sack(9000, 0), data(9001, 1), sack(9101, 1),
+    ]  # fmt: skip
+    analysis = analyze(tmp_path, packets)
+    totals = analysis.totals
+    assert (totals["probe_retransmitted_chunks"], totals["zero_window_probes"]) == (3, 3)
+    assert (totals["timeout_retransmitted_chunks"], totals["t3_expiries"], totals["outages"]) == (0, 0, 0)
+    assert (totals["zero_windows"], totals["zero_window_packets"]) == (1, 3)
+    assert totals["zero_window_s"] == pytest.approx(8.699)
+    (event,) = [event for event in analysis.events if event["what"] == "zero_window"]
+    assert (event["t_s"], event["for_s"]) == pytest.approx((0.301, 8.699))
+    # without an answer it is not known that the receiver was there
+    silent = [packet for packet in packets if packet[0] not in (1401 * MS, 3401 * MS, 9000 * MS)]
+    totals = analyze(tmp_path, silent).totals
+    assert (totals["zero_window_probes"], totals["t3_expiries"], totals["outages"]) == (1, 2, 1)
+
+
+def test_a_chunk_that_the_receiver_discarded_has_not_arrived_twice(tmp_path: Path) -> None:
+    packets = [*handshake(), data(200, 0), data(1300, 0), data(3300, 0), sack(3350, 0), data(4300, 0), sack(4400, 0)]
+    shut = [sack(251, -1, window=0), sack(1351, -1, window=0)]
+    arrived = at_receiver(data(250, 0), shut[0], data(1350, 0), shut[1], data(3350, 0), sack(3350, 0), data(4350, 0))
+    there = read(tmp_path, pcap([(T + at, packet) for at, packet in arrived]))
+    assert analyze(tmp_path, packets, receiver=there).parts.again.spurious.tolist() == [False, False, True]
+
+
 def test_spurious_by_the_receivers_report(tmp_path: Path) -> None:
     packets = [*handshake(), data(200, 0, 1), data(1300, 0, 1), sack(1390, 1), sack(1400, 1, again=[0])]
     totals = analyze(tmp_path, packets).totals
@@ -192,6 +252,23 @@ def test_spurious_by_the_receivers_capture(tmp_path: Path) -> None:
     assert analyze(tmp_path, packets, receiver=there).parts.again.spurious.tolist() == [True, False]
     other = read(tmp_path, pcap([(T, packet) for packet in association(tag=5, peer=6)]))
     assert analyze(tmp_path, packets, receiver=other).totals["spurious_retransmitted_chunks"] == 0
+
+
+def test_what_only_a_sender_sees_is_in_no_table_of_the_receiver(tmp_path: Path) -> None:
+    packets = at_receiver(data(150, 0), sack(150, 0), data(160, 1), data(1160, 1), sack(1160, 1))
+    analysis = analyze(tmp_path, packets)
+    assert analysis.point == "receiver"
+    row = analysis.tables["paths"][0]
+    names = ("rtt_samples", "rtt_mean_s", "t3_expiries", "declared_lost_fast_chunks", "declared_lost_timeout_chunks")
+    assert [row[name] for name in names] == [None] * 5
+    assert row["retransmitted_chunks"] == 1
+
+
+def test_a_capture_between_both_ends_is_in_the_middle(tmp_path: Path) -> None:
+    times = zip((0, 50, 100, 150), association(), strict=True)
+    packets = [*((at * MS, packet) for at, packet in times), data(200, 0), sack(250, 0)]
+    analysis = analyze(tmp_path, packets)
+    assert (analysis.point, analysis.totals["rtt_mean_s"]) == ("middle", None)
 
 
 def test_rtt_follows_karn(tmp_path: Path) -> None:

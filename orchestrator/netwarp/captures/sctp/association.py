@@ -18,6 +18,7 @@ from ...core.wire import (
 )
 from ..capture import Capture, rows_of_flow
 from ..native import NONE, UNKNOWN, Ints, Rows
+from ..tcp.capture_position import NEAR
 from .columns import Columns
 from .messages import Messages, messages
 from .outages import Outages, outages
@@ -50,7 +51,7 @@ class Association:
     @functools.cached_property
     def order(self) -> Order:
         """The order of its packets."""
-        arrivals = {"sender": 1 - self.direction, "receiver": self.direction, "unknown": None}[self.point]
+        arrivals = {"sender": 1 - self.direction, "receiver": self.direction}.get(self.point)
         # mergecap leaves one interface of several: then the association's paths tell
         several = len(self.capture.interfaces) > 1 or len(self.paths) > 1
         return Order(self.columns, arrivals if several else None)
@@ -64,6 +65,30 @@ class Association:
     def reports(self) -> Acknowledgements:
         """The SACKs and SHUTDOWNs that came back for the data."""
         return acknowledgements(self.capture, self.columns, self.flow, self.direction, self.sent.tsns, self.order)
+
+    @functools.cached_property
+    def zero_windows(self) -> tuple[Ints, Ints, Ints]:
+        """When the receiver's window was zero, and the path of the SACK that said so first: begin and end in ns, to the
+        next SACK with another window, or to the last packet.
+        """
+        is_sack = np.flatnonzero(self.reports.is_sack)
+        change = np.diff(self.reports.closed[is_sack].astype(np.int8), prepend=0, append=0)
+        begin, end = np.flatnonzero(change == 1), np.flatnonzero(change == -1)
+        times = np.append(self.reports.time_ns[is_sack], self.row["last_ns"])
+        return times[begin], times[end], self.reports.path[is_sack[begin]]
+
+    @functools.cached_property
+    def taken(self) -> Ints:
+        """In the receiver's capture, for each distinct TSN the first row of `sent` that the receiver did not discard;
+        their number if there is none. What came into a zero window was discarded: the next report announces one and
+        does not cover the chunk.
+        """
+        sent, reports = self.sent, self.reports
+        following = np.searchsorted(reports.moment, sent.moment, side="right")
+        kept = np.flatnonzero(~np.append(reports.closed, False)[following] | (reports.acked_by[sent.unit] <= following))
+        first = np.full(len(sent.tsns), len(sent), dtype=np.int64)
+        first[sent.unit[kept][::-1]] = kept[::-1]  # of equal places the last assignment holds
+        return first
 
     @functools.cached_property
     def given_up(self) -> Ints:
@@ -120,8 +145,9 @@ class Association:
 
     @functools.cached_property
     def point(self) -> str:
-        """The side at which the capture was taken: "sender" (of the data) or "receiver", whichever answers the
-        handshake sooner (INIT to INIT ACK, INIT ACK to COOKIE ECHO); "unknown" without a handshake.
+        """The side at which the capture was taken: "sender" (of the data) or "receiver", if that end answers the
+        handshake (INIT to INIT ACK, INIT ACK to COOKIE ECHO) in less than a quarter of the round trip; "middle" if
+        neither does; "unknown" without a handshake.
         """
         times = [self.chunks["time_ns"][self.columns.of_type(kind)] for kind in (INIT, INIT_ACK, COOKIE_ECHO)]
         if not all(len(times_of_kind) for times_of_kind in times):
@@ -133,10 +159,11 @@ class Association:
         if not len(answered) or not len(asked):
             return "unknown"
         to_initiator, to_responder = echo - answered[-1], answered[-1] - asked[-1]
-        if to_initiator == to_responder:
+        to_sender, round_trip = (to_responder if self.direction else to_initiator), to_initiator + to_responder
+        if not round_trip:
             return "unknown"
-        at_initiator = to_initiator < to_responder
-        return "sender" if at_initiator == (self.direction == 0) else "receiver"
+        near, far = to_sender < NEAR * round_trip, to_sender > (1 - NEAR) * round_trip
+        return "sender" if near else "receiver" if far else "middle"
 
     @functools.cached_property
     def paths(self) -> list[int]:
@@ -158,11 +185,11 @@ class Association:
         if other is None:
             return None
         there, direction = other
-        chunks = Columns(self.receiver.chunks[self.receiver.chunks["flow"] == there])
-        rows = transmissions(chunks, self.direction ^ direction, Order(chunks, None))
-        twice = rows.repeated
-        shift = _shift(self.row, self.receiver.flows[there], self.direction, self.direction ^ direction)
-        return rows.rows["tsn"][twice] + shift, rows.rows["time_ns"][twice]
+        at_receiver = Association(self.receiver, there, direction=self.direction ^ direction)
+        shift = _shift(self.row, at_receiver.row, self.direction, at_receiver.direction)
+        sent = at_receiver.sent
+        twice = np.flatnonzero(np.arange(len(sent)) > at_receiver.taken[sent.unit])
+        return sent.rows["tsn"][twice] + shift, sent.rows["time_ns"][twice]
 
 
 def _shift(mine: Rows, theirs: Rows, my_direction: int, their_direction: int) -> int:

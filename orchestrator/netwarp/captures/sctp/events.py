@@ -33,6 +33,9 @@ def events(association: Association, t0_ns: int) -> list[Event]:
     unanswered heartbeats. Each is {t_s, what, path}, with further members by kind.
     """
     result = [*_control(association, t0_ns), *_path_changes(association, t0_ns)]
+    for begin, end, path in zip(*(column[:MOST].tolist() for column in association.zero_windows), strict=True):
+        more = {"direction": 1 - association.direction, "for_s": (end - begin) / 1e9}
+        result.append(_event(association, begin, t0_ns, "zero_window", path, **more))
     if association.point != "receiver":
         result += [*_outages(association, t0_ns), *_expiries(association, t0_ns)]
     beats = association.heartbeats

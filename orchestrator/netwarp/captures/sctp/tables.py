@@ -70,15 +70,17 @@ def _paths(association: Association) -> list[Row]:
             if name == "data":
                 from_here = again.from_path == path
                 samples = rtt.rtt_ns[rtt.path == path]
+                known = association.point != "receiver"
+                whole = known and association.point != "middle"
                 row |= {
-                    "declared_lost_fast_chunks": int((from_here & again.fast).sum()),
-                    "declared_lost_timeout_chunks": int((from_here & ~again.fast).sum()),
-                    "t3_expiries": int((again.from_path[again.expiries] == path).sum()),
+                    "declared_lost_fast_chunks": int((from_here & again.fast).sum()) if known else None,
+                    "declared_lost_timeout_chunks": int((from_here & again.timeout).sum()) if known else None,
+                    "t3_expiries": int((again.from_path[again.expiries] == path).sum()) if known else None,
                     "spurious_retransmitted_chunks": int(
                         (again.spurious & (sent.rows["path"][again.row] == path)).sum()
                     ),
-                    "rtt_samples": len(samples),
-                    "rtt_mean_s": float(samples.mean()) / 1e9 if len(samples) else None,
+                    "rtt_samples": len(samples) if whole else None,
+                    "rtt_mean_s": float(samples.mean()) / 1e9 if whole and len(samples) else None,
                 }
             rows.append(row)
     return rows

@@ -16,19 +16,19 @@ from .transmissions import NEVER
 
 Totals = dict[str, float | int | None]
 Series = dict[str, tuple[Floats, Floats]]
+ROUND_TRIPS = ("rtt_samples", "rtt_min_s", "rtt_mean_s", "rtt_max_s", "heartbeat_rtt_mean_s")
 AT_SENDER = (
     "fast_retransmitted_chunks",
     "timeout_retransmitted_chunks",
+    "unknown_retransmitted_chunks",
+    "probe_retransmitted_chunks",
+    "zero_window_probes",
     "t3_expiries",
     "outages",
     "outage_longest_s",
     "progress_gap_longest_s",
-    "rtt_samples",
-    "rtt_min_s",
-    "rtt_mean_s",
-    "rtt_max_s",
-    "heartbeat_rtt_mean_s",
     "outstanding_max_bytes",
+    *ROUND_TRIPS,
 )
 """Totals that only the sender's capture can show: None in the receiver's."""
 AT_RECEIVER = (
@@ -46,7 +46,9 @@ def totals(association: Association) -> Totals:
     """The totals of docs/metrics.md, "SCTP". Numbers that this capture point cannot show are None and are not
     computed.
     """
-    blind = {"sender": AT_RECEIVER, "receiver": AT_SENDER, "unknown": ()}[association.point]
+    blind = {"sender": AT_RECEIVER, "receiver": AT_SENDER, "middle": (*AT_RECEIVER, *ROUND_TRIPS)}.get(
+        association.point, ()
+    )
     return {name: None if name in blind else value() for name, value in _all(association).items()}
 
 
@@ -72,7 +74,13 @@ def _all(association: Association) -> dict[str, Callable[[], float | int | None]
         "retransmitted_chunks": lambda: len(again.row),
         "retransmitted_other_path_chunks": lambda: int(sent.rows["on_other_path"][again.row].sum()),
         "fast_retransmitted_chunks": lambda: int(again.fast.sum()),
-        "timeout_retransmitted_chunks": lambda: int((~again.fast).sum()),
+        "timeout_retransmitted_chunks": lambda: int(again.timeout.sum()),
+        "unknown_retransmitted_chunks": lambda: int(again.unknown.sum()),
+        "probe_retransmitted_chunks": lambda: int(again.probe.sum()),
+        "zero_window_probes": lambda: len(np.unique(sent.moment[again.row[again.probe]])),
+        "zero_window_packets": lambda: int(association.reports.closed.sum()),
+        "zero_windows": lambda: len(association.zero_windows[0]),
+        "zero_window_s": lambda: int((association.zero_windows[1] - association.zero_windows[0]).sum()) / 1e9,
         "spurious_retransmitted_chunks": lambda: int(again.spurious.sum()),
         "network_duplicate_chunks": lambda: again.not_matched,
         "t3_expiries": lambda: len(again.expiries),
@@ -161,7 +169,10 @@ def series(association: Association, t0_ns: int) -> Series:
     def seconds(time_ns: Ints) -> Floats:
         return (time_ns - t0_ns) / 1e9
 
-    blind = {"sender": ("hol_",), "receiver": ("rtt_", "heartbeat_", "outstanding_"), "unknown": ()}[association.point]
+    round_trips = ("rtt_", "heartbeat_")
+    blind = {"sender": ("hol_",), "receiver": (*round_trips, "outstanding_"), "middle": ("hol_", *round_trips)}.get(
+        association.point, ()
+    )
     result: Series = {}
     beats = association.heartbeats
     level = association.outstanding

@@ -126,8 +126,9 @@ class Acknowledgements:
 
     One value per report: moment, of its packet; cumulative, the highest cumulative TSN reported so far; moved, whether
     it rose; has_gaps; highest_reported, the last TSN of its last gap block (or its cumulative one); newest, the highest
-    TSN that it was the first to acknowledge, or UNKNOWN. acked_by: for each distinct TSN, the first report that covers
-    it, or the number of reports. duplicates: TSN and report of every TSN reported as duplicate.
+    TSN that it was the first to acknowledge, or UNKNOWN; closed, whether it announces a window of zero. acked_by: for
+    each distinct TSN, the first report that covers it, or the number of reports. duplicates: TSN and report of every
+    TSN reported as duplicate.
     """
 
     moment: Ints
@@ -139,6 +140,7 @@ class Acknowledgements:
     has_gaps: Bools
     highest_reported: Ints
     newest: Ints
+    closed: Bools
     acked_by: Ints
     duplicate_tsn: Ints
     duplicate_by: Ints
@@ -197,6 +199,7 @@ def acknowledgements(
         has_gaps=has_gaps,
         highest_reported=highest,
         newest=newest[:-1],
+        closed=np.concatenate([sacks["a_rwnd_bytes"] == 0, np.zeros(len(last), dtype=np.bool_)])[order],
         acked_by=acked_by,
         duplicate_tsn=blocks["start"][again],
         duplicate_by=report[again],

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ...captures.native import UNKNOWN, Bools, Ints, Rows
+from ...captures.native import UNKNOWN, Bools
+from ...captures.sctp.association import Association
 from ...core.units import QuantityError, parse_quantity
 from ...store.app_records import Notification
 from ...store.ndjson import of_kind
@@ -142,25 +143,25 @@ def _refill_time_s(observation: FlowObservation) -> float | None:
     return None if at_ns is None else (at_ns - moments.fault.from_ns) / 1e9
 
 
-def _data(packets: FlowPackets) -> Rows:
-    chunks: Rows = packets.data_chunks[packets.data_chunks["tsn"] != UNKNOWN]
-    return chunks
-
-
 def _spurious(sender: FlowPackets, receiver: FlowPackets, window: Window) -> float | None:
-    """Number of chunks that were sent again although they had arrived. Both captures count TSNs from the INIT's."""
+    """Number of chunks that were sent again although the receiver had taken them. Both captures count TSNs from the
+    INIT's.
+    """
     if len(sender.data_direction) != 1 or len(receiver.data_direction) != 1:
         return None
-    sent, arrived = _data(sender), _data(receiver)
-    first = arrived[~arrived["is_retransmission"]]
-    first = first[np.argsort(first["tsn"], kind="stable")]
-    again = sent[sent["is_retransmission"]]
-    again = again[window.holds(again["time_ns"] - sender.t0_realtime_ns)]
-    if not len(first) or not len(again):
-        return 0.0
-    arrival: Ints = np.minimum(np.searchsorted(first["tsn"], again["tsn"]), len(first) - 1)
-    there: Bools = first["tsn"][arrival] == again["tsn"]
-    return float((there & (first["time_ns"][arrival] < again["time_ns"])).sum())
+    sent, arrived = (
+        Association(packets.point.capture, row, direction=direction)
+        for packets in (sender, receiver)
+        for row, direction in packets.data_direction.items()
+    )
+    again, times = sent.sent.repeated, sent.sent.rows["time_ns"]
+    again = again[window.holds(times[again] - sender.t0_realtime_ns)]
+    # one more: of a TSN that never arrived
+    taken_ns = np.append(np.append(arrived.sent.rows["time_ns"], NEVER)[arrived.taken], NEVER)
+    tsns = np.append(arrived.sent.tsns, UNKNOWN)
+    place = np.searchsorted(arrived.sent.tsns, sent.sent.rows["tsn"][again])
+    there: Bools = tsns[place] == sent.sent.rows["tsn"][again]
+    return float((there & (taken_ns[place] < times[again])).sum())
 
 
 def _lateness(observation: FlowObservation) -> dict[str, float | None]:

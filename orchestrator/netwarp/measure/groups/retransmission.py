@@ -91,7 +91,7 @@ def _sctp_at_sender(sender: FlowPackets, window: Window) -> dict[str, float | No
         again, times = association.again, association.sent.rows["time_ns"]
         kept = window.holds(times[again.row] - t0_ns)
         fast += int(again.fast[kept].sum())
-        timeout += int((~again.fast[kept]).sum())
+        timeout += int(again.timeout[kept].sum())
         expired = again.row[again.expiries]
         expired = expired[window.holds(times[expired] - t0_ns)]
         expiries += len(expired)

@@ -56,11 +56,6 @@ def _tcp(connection: Connection) -> Lines:
     sizes = [totals.get("mss_initiator_bytes"), totals.get("mss_responder_bytes")]
     handshake = totals.get("handshake_rtt_s")
     rest = "" if (totals.get("capture_point_ratio") or 0) < AT_SENDER else ", from here"  # not the whole round trip
-    windows = _parts(
-        _some(totals, "zero_windows", "zero-window spell"),
-        f"closed for {seconds(totals['zero_window_s'])}" if totals.get("zero_windows") else None,
-        _some(totals, "zero_window_probes", "probe"),
-    )
     unknown = totals.get("retransmitted_packets") and totals.get("fast_retransmitted_packets") is None
     flight, window = totals.get("max_flight_bytes"), totals.get("max_window_bytes")
     initial = totals.get("initial_window_packets") if connection.facts["handshake_seen"] else None
@@ -92,11 +87,19 @@ def _tcp(connection: Connection) -> Lines:
         ("in flight", _parts(f"at most {with_unit(flight, 'bytes')}" if flight else None,
                              f"window at most {with_unit(window, 'bytes')}" if window is not None else None,
                              f"initial window {counted(initial, 'packet')}" if initial else None)),
-        ("zero windows", windows),
+        ("zero windows", _zero_windows(totals)),
         ("ECN", _parts(_some(totals, "ect_packets", "packet ECT", "packets ECT"),
                        _some(totals, "ce_packets", "marked CE", "marked CE"),
                        _some(totals, "ece_packets", "ECE", "ECE"), _some(totals, "cwr_packets", "CWR", "CWR"))),
     ])  # fmt: skip
+
+
+def _zero_windows(totals: Totals) -> str:
+    return _parts(
+        _some(totals, "zero_windows", "zero-window spell"),
+        f"closed for {seconds(totals['zero_window_s'])}" if totals.get("zero_windows") else None,
+        _some(totals, "zero_window_probes", "probe"),
+    )
 
 
 def _place(ratio: float | None) -> str:
@@ -135,9 +138,13 @@ def _sctp(connection: Connection) -> Lines:
         ("sent again", _parts(_some(totals, "fast_retransmitted_chunks", "chunk fast", "chunks fast"),
                               _some(totals, "timeout_retransmitted_chunks", "by timeout", "by timeout"),
                               _some(totals, "t3_expiries", "T3 expiry", "T3 expiries"),
+                              _some(totals, "probe_retransmitted_chunks", "probe of a zero window",
+                                    "probes of a zero window"),
+                              _some(totals, "unknown_retransmitted_chunks", "of unknown cause", "of unknown cause"),
                               _some(totals, "retransmitted_other_path_chunks", "on another path", "on another path"),
                               _some(totals, "spurious_retransmitted_chunks", "needlessly", "needlessly"))),
         ("in flight", f"at most {with_unit(most, 'bytes')}" if most else ""),
+        ("zero windows", _zero_windows(totals)),
         ("outages", _parts(_some(totals, "outages", "outage"),
                            f"longest {seconds(longest)}" if longest else None)),
         ("head of line", _hol(totals)),
