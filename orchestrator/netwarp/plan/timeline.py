@@ -14,10 +14,13 @@ from ..experiment.problems import Problems, nearest
 from ..experiment.toml_positions import Item
 from .network import SIDES, Network, UnresolvedLink, finish
 from .phases import draw_phase, read_phase
+from .queue_management import ETHERNET_HEADER_BYTES
 from .reader import Reader
 
 ACTIONS: tuple[Action, ...] = ("cut", "blackhole", "link", "change")
 MOST_OCCURRENCES = 1000
+LONGEST_SENDING_S = 60
+"""htb charges a packet for no more (net/sched/sch_htb.c: mbuffer)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +77,35 @@ class Timeline:
             reader = Reader(item, EVENT, problems, context)
             link = (reader.text("link") or "") if reader.need("link") else ""
             planned += self._repeated(self._event(name, link, reader), reader)
+        planned = self._without_unchanged(planned)
         self._check_overlaps(planned)
         return tuple(planned)
+
+    def _without_unchanged(self, planned: list[Planned]) -> list[Planned]:
+        """The events, changes without the directions that no change ever alters; reports one that changes nothing."""
+        changes = [each.event for each in planned if each.event.action == "change"]
+        altered = {
+            (event.link, side)
+            for event in changes
+            for side in SIDES
+            if getattr(event, side) not in (None, self._shapes[event.link, side])
+        }
+        kept: list[Planned] = []
+        useless: dict[str, Reader] = {}
+        for each in planned:
+            event, undo = each.event, each.undo
+            if event.action == "change":
+                touched = tuple(side for side in event.directions if (event.link, side) in altered)
+                if not touched:
+                    useless[event.name] = each.reader
+                    continue
+                none = dict.fromkeys(set(SIDES) - set(touched))
+                event = msgspec.structs.replace(event, directions=touched, **none)
+                undo = undo and msgspec.structs.replace(undo, directions=touched, **none)
+            kept.append(replace(each, event=event, undo=undo))
+        for reader in useless.values():
+            reader.problem("action", 'changes nothing; say what, for example rate = "100 kbit/s"')
+        return kept
 
     def _repeated(self, first: Planned | None, reader: Reader) -> list[Planned]:
         """The event, or with `every` its repetitions until the cell's end; one that ends after that stays.
@@ -176,16 +206,15 @@ class Timeline:
         changed = self._network.directions(reader.below(merge(draft.item, reader.item.with_value(keys))))
         if changed is None:
             return None
+        named = [side for side in SIDES if keys.keys() - set(SIDES) or side in keys]
         new: dict[str, LinkImpairment] = {}
         for side, direction in zip(SIDES, changed, strict=True):
             shape = finish(direction, self._rtt_ns[link, side], draft.mtu_bytes)
             if shape.packet_rules != self._shapes[link, side].packet_rules:
                 reader.problem("action", "rules for single packets count from the cell's start: no event changes them")
-            if side in directions and shape != self._shapes[link, side]:
+            if side in directions and side in named:
                 new[side] = shape
-        if not new:
-            reader.problem("action", 'changes nothing; say what, for example rate = "100 kbit/s"')
-            return None
+                self._check_rate(shape, self._shapes[link, side], draft.mtu_bytes, reader)
         touched = tuple(side for side in SIDES if side in new)
         old = {side: self._shapes[link, side] for side in touched}
         event, undo = (
@@ -201,6 +230,15 @@ class Timeline:
             for shapes in (new, old)
         )
         return event, undo
+
+    @staticmethod
+    def _check_rate(shape: LinkImpairment, own: LinkImpairment, mtu_bytes: int, reader: Reader) -> None:
+        """Reports a rate too low to change, or to change to."""
+        rates = {each.rate_bit_s for each in (shape, own)}
+        slowest = 8 * (mtu_bytes + ETHERNET_HEADER_BYTES) / LONGEST_SENDING_S
+        if len(rates) > 1 and any(rate is not None and rate < slowest for rate in rates):
+            said = f"at a rate that changes a packet takes at most {LONGEST_SENDING_S} s: not below {slowest:.0f} bit/s"
+            reader.problem("action", f'{said}; without any rate it is action = "cut"')
 
     def _check_overlaps(self, planned: list[Planned]) -> None:
         """Reports two overlapping faults of one direction: the first repair would end both; the same for two

@@ -23,6 +23,7 @@ from .arguments import (
     sender_arguments,
 )
 from .direction_program import DirectionProgram
+from .htb import Htb
 from .interface import Devices, Interface
 from .layout import BRIDGE, Layout, hop_name, make_layout
 from .messages import Request
@@ -50,6 +51,10 @@ later.
 """
 COUNTERS = ("net/snmp", "net/netstat", "net/sctp/snmp")
 """The kernel's counters of a host's namespace, read after everything has ended."""
+LATE_NS = (1_000, 200_000)
+"""How late a timer of the kernel may be, on the virtual and on the wall clock, before that takes from htb's rate: the
+virtual one goes in steps of 256 ns.
+"""
 TRACE_FILE = "apps/trace.bin"
 TRACE_BUFFER_BYTES = 16 << 20
 """Holds about 190,000 events of 88 bytes; memory of the guest."""
@@ -92,6 +97,8 @@ class Compiled:
     layout: Layout
     steps: list[Step] = field(default_factory=list)
     qdiscs: dict[int, list[ExpectedQdisc]] = field(default_factory=dict)
+    classes: dict[int, int] = field(default_factory=dict)
+    """Step number of each dump of htb's class -> ifindex."""
     sysctls: dict[tuple[int, str], str] = field(default_factory=dict)
     restored: dict[int, tuple[int, str]] = field(default_factory=dict)
     """Dumps on the timeline that must show all that was set up: (namespace, label) by step number."""
@@ -164,7 +171,7 @@ def compile_cell(
     down and up (a switch, a power plug): a `link` event on them has no step.
     """
     layout = make_layout(cell, devices)
-    shaping = Shaping(cell, layout)
+    shaping = Shaping(cell, layout, LATE_NS[clock.t0_realtime_ns is None])
     dying = frozenset(node for node, agent in agents_of(cell).items() if agent.dies_ns is not None)
     out = Compiled(layout, installed=shaping.expected(), dying=dying, relays=relays(cell, layout))
     out.add(step("sandbox", kind=clock.sandbox))
@@ -303,7 +310,7 @@ def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Co
     for namespace, request in path_manager(cell.flows, layout):
         command = f"ip netns exec {layout.namespaces[namespace]} {request.command}"
         out.add(step("netlink", ns=namespace, family=FAMILY, data=request.data.hex(), command=command))
-    for interface in layout.interfaces():
+    for interface in (*layout.interfaces(), *(line.queue for line in shaping.lines.values())):
         item = step("operstate", ns=interface.namespace, ifindex=interface.ifindex, timeout_ns=clock.operstate_ns)
         # some drivers never say
         out.add(replace(item, fields=(*item.fields, ("unknown", "1"))) if interface.is_device else item)
@@ -330,12 +337,19 @@ def _dumps(
     *,
     restored: bool = False,
 ) -> None:
-    for kind in kinds:
-        number = out.add(step("dump", ns=namespace, label=kind, data=messages.dump(kind).hex(), at_ns=at_ns))
+    requests = [(kind, messages.dump(kind), 0) for kind in kinds]
+    expected = shaping.expected(namespace)
+    for qdisc in expected if "qdisc" in kinds else ():
+        if isinstance(qdisc.stage, Htb):
+            requests.append(("class", messages.class_dump(qdisc.ifindex, qdisc.handle), qdisc.ifindex))
+    for kind, data, ifindex in requests:
+        number = out.add(step("dump", ns=namespace, label=kind, data=data.hex(), at_ns=at_ns))
         if at_ns is not None:
             out.dumped_ns[number] = at_ns
-        if kind == "qdisc":
-            out.qdiscs[number] = shaping.expected(namespace)
+        if kind in ("qdisc", "class"):
+            out.qdiscs[number] = expected
+        if kind == "class":
+            out.classes[number] = ifindex
         if restored:
             out.restored[number] = (namespace, kind)
 
@@ -403,7 +417,8 @@ def _timeline(
         if moment.action == "link":
             end = layout.link_end(moment.link, moment.end or hop_name(moment.link))
             downed[moment.name] = end
-            _request(out, layout, end.namespace, messages.set_link(end.name, end.ifindex, up=False), at_ns)
+            for each in (end, *shaping.waiting_for(end)):
+                _request(out, layout, end.namespace, messages.set_link(each.name, each.ifindex, up=False), at_ns)
             touched.add(end.namespace)
         elif moment.action == "repair" and moment.name in downed:
             end = downed.pop(moment.name)
@@ -411,6 +426,8 @@ def _timeline(
             # while another end of this namespace is down, its routes are rightly missing
             if not any(other.namespace == end.namespace for other in downed.values()):
                 whole_again.append(end.namespace)
+            for each in shaping.waiting_for(end):
+                _request(out, layout, end.namespace, messages.set_link(each.name, each.ifindex, up=True), at_ns)
             first, *more = _restore(end, layout)
             _request(out, layout, end.namespace, first, at_ns)
             if end.is_device:  # before any packet: some drivers switch offloads on when the interface goes up

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.types import Cell, Check, DirectionName, LinkImpairment
@@ -14,7 +14,6 @@ from ..store.init_records import Bpf
 from . import messages
 from .bpf import program_tag
 from .interface import Interface
-from .layout import Layout
 from .netem import UNLIMITED_PACKETS, Netem
 from .packet_program import Counts, PacketProgram, counts, packet_program, settings
 from .steps import Step, step
@@ -104,20 +103,24 @@ class DirectionProgram:
         return Check(f"packet program of {self.link} {self.direction}", asked == attached, detail)
 
 
-def direction_programs(cell: Cell, layout: Layout) -> dict[tuple[str, DirectionName], DirectionProgram]:
-    """Every direction that needs a program, at its start or after an event."""
-    shapes: dict[tuple[str, DirectionName], list[LinkImpairment]] = {}
-    limited: set[tuple[str, DirectionName]] = set()
-    for link in cell.links:
-        shapes[link.name, "forward"], shapes[link.name, "backward"] = [link.forward], [link.backward]
-    for event in cell.timeline:
-        for name in event.directions:
-            shape = event.forward if name == "forward" else event.backward
-            shapes[event.link, name] += [shape] if shape is not None else []
-            limited |= {(event.link, name)} if event.longer_than_bytes is not None else set()
+def direction_programs(
+    cell: Cell,
+    shaped: Mapping[tuple[str, DirectionName], Interface],
+    shapes: Mapping[tuple[str, DirectionName], Sequence[LinkImpairment]],
+    ifindex: int,
+) -> dict[tuple[str, DirectionName], DirectionProgram]:
+    """Every direction that needs a program, at its start or after an event.
+
+    shaped: the interface of each direction's qdiscs. shapes: all that it has in the cell. ifindex: the first free one.
+    """
+    limited = {
+        (event.link, name)
+        for event in cell.timeline
+        for name in event.directions
+        if event.longer_than_bytes is not None
+    }
     programs: dict[tuple[str, DirectionName], DirectionProgram] = {}
-    ifindex = layout.free_ifindex()
-    for (link_name, name), interface in layout.shaped.items():
+    for (link_name, name), interface in shaped.items():
         of_direction = shapes[link_name, name]
         errors = any(shape.bit_error_ratio or shape.byte_error_ratio for shape in of_direction)
         rules = of_direction[0].packet_rules

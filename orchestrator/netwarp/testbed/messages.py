@@ -13,6 +13,7 @@ from pyroute2.netlink.rtnl.ndmsg import ndmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
 from .aqm import AqmQdisc
+from .htb import CLASS, Fifo, Htb
 from .netem import Netem
 from .tbf import Tbf
 
@@ -23,6 +24,7 @@ REPLACE = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE
 CHANGE = NLM_F_REQUEST | NLM_F_ACK
 RTM_NEWLINK, RTM_GETLINK, RTM_NEWADDR, RTM_GETADDR = 16, 18, 20, 22
 RTM_NEWROUTE, RTM_GETROUTE, RTM_NEWNEIGH, RTM_GETNEIGH, RTM_NEWQDISC, RTM_GETQDISC = 24, 26, 28, 30, 36, 38
+RTM_NEWTCLASS, RTM_GETTCLASS = 40, 42
 RTM_NEWTFILTER, RTM_GETTFILTER = 44, 46
 AF_UNSPEC, AF_INET, AF_BRIDGE = 0, 2, 7
 IFF_UP = 0x1
@@ -40,11 +42,12 @@ PROGRAM_FD_BASE = 1200
 """cell-init holds packet program I as this file descriptor + 3 I (docs/formats.md)."""
 TCA_BPF_FD, TCA_BPF_NAME, TCA_BPF_FLAGS, TCA_BPF_TAG = 6, 7, 8, 10
 TCA_FW_ACT, TCA_MATCHALL_ACT, TCA_ACT_KIND, TCA_ACT_OPTIONS, TCA_MIRRED_PARMS = 4, 2, 1, 2, 2
-TC_ACT_STOLEN, TCA_EGRESS_REDIR = 4, 1
+TCA_FW_CLASSID, TCA_SKBEDIT_PARMS, TCA_SKBEDIT_MARK = 1, 2, 5
+TC_ACT_PIPE, TC_ACT_STOLEN, TCA_EGRESS_REDIR = 3, 4, 1
 NAMESPACE_FD_BASE = 200
 """cell-init holds namespace I as this file descriptor + I (docs/formats.md)."""
 TCA_KIND, TCA_OPTIONS = 1, 2
-Stage = Netem | Tbf | AqmQdisc
+Stage = Netem | Tbf | AqmQdisc | Htb | Fifo
 """One qdisc of a direction."""
 
 
@@ -258,6 +261,24 @@ def qdisc(name: str, ifindex: int, stage: Stage, *, handle: int, parent: int | N
     return Request(data, "\n".join(filter(None, (text, stage.remark()))))
 
 
+def htb_class(name: str, ifindex: int, stage: Htb, *, handle: int, create: bool) -> Request:
+    """Create the class of an htb qdisc, or change it in place."""
+    classid = handle << 16 | CLASS
+    data = _traffic_control(
+        RTM_NEWTCLASS, CREATE if create else CHANGE, ifindex=ifindex, handle=classid, parent=handle << 16,
+        attributes=((TCA_KIND, b"htb\0"), (TCA_OPTIONS, stage.encode_class())),
+    )  # fmt: skip
+    verb = "add" if create else "change"
+    text = f"tc class {verb} dev {name} parent {handle:x}: classid {handle:x}:{CLASS} {stage.class_text()}"
+    return Request(data, text)
+
+
+def class_dump(ifindex: int, handle: int) -> bytes:
+    """A dump request of the classes of one qdisc of an interface."""
+    flags = NLM_F_REQUEST | NLM_F_DUMP
+    return _traffic_control(RTM_GETTCLASS, flags, ifindex=ifindex, handle=0, parent=handle << 16, attributes=())
+
+
 def veth_here(name: str, ifindex: int, peer: str, peer_ifindex: int, mtu_bytes: int) -> Request:
     """Create a veth pair with both ends in this namespace."""
     message = ifinfmsg()
@@ -298,17 +319,34 @@ def redirect_mark(name: str, ifindex: int, mark: int, to: str, to_ifindex: int, 
     return Request(data, f"{command} dev {to}")
 
 
-def redirect_all(name: str, ifindex: int, to: str, to_ifindex: int) -> Request:
-    """Send whatever comes in by the interface out by another one."""
-    options = _attribute(TCA_MATCHALL_ACT, _redirect(to_ifindex))
-    data = _filter(ifindex, 1, handle=1, kind="matchall", options=options, parent=INGRESS)
-    return Request(data, f"tc filter add dev {name} ingress pref 1 matchall action mirred egress redirect dev {to}")
+def redirect_all(
+    name: str, ifindex: int, to: str, to_ifindex: int, *, mark: int = 0, leaving: bool = False, priority: int = 1
+) -> Request:
+    """Send whatever comes in by the interface (`leaving`: is about to leave by it) out by another one, marked so."""
+    options = _attribute(TCA_MATCHALL_ACT, _redirect(to_ifindex, mark))
+    where, side = (EGRESS, "egress") if leaving else (INGRESS, "ingress")
+    data = _filter(ifindex, priority, handle=1, kind="matchall", options=options, parent=where)
+    words = f"tc filter add dev {name} {side} pref {priority} matchall"
+    words += f" action skbedit mark {mark:#x} pipe" if mark else ""
+    return Request(data, f"{words} action mirred egress redirect dev {to}")
 
 
-def _redirect(to_ifindex: int) -> bytes:
+def pass_mark(name: str, ifindex: int, mark: int, priority: int) -> Request:
+    """Packets with that mark, which are about to leave by the interface, meet no later filter."""
+    data = _filter(ifindex, priority, handle=mark, kind="fw", options=_attribute(TCA_FW_CLASSID, struct.pack("=I", 1)))
+    return Request(data, f"tc filter add dev {name} egress pref {priority} handle {mark:#x} fw classid :1")
+
+
+def _redirect(to_ifindex: int, mark: int = 0) -> bytes:
     parms = struct.pack("=IIiiiiI", 0, 0, TC_ACT_STOLEN, 0, 0, TCA_EGRESS_REDIR, to_ifindex)
-    action = _attribute(TCA_ACT_KIND, b"mirred\0") + _attribute(TCA_ACT_OPTIONS, _attribute(TCA_MIRRED_PARMS, parms))
-    return _attribute(1, action)
+    actions = [("mirred", _attribute(TCA_MIRRED_PARMS, parms))]
+    if mark:
+        edit = _attribute(TCA_SKBEDIT_PARMS, struct.pack("=IIiii", 0, 0, TC_ACT_PIPE, 0, 0))
+        actions.insert(0, ("skbedit", edit + _attribute(TCA_SKBEDIT_MARK, struct.pack("=I", mark))))
+    return b"".join(
+        _attribute(number, _attribute(TCA_ACT_KIND, f"{kind}\0".encode()) + _attribute(TCA_ACT_OPTIONS, options))
+        for number, (kind, options) in enumerate(actions, 1)
+    )
 
 
 def filter_dump(ifindex: int) -> bytes:

@@ -19,6 +19,7 @@ from ..store.ndjson import of_kind
 from .aqm import KINDS as AQM_KINDS
 from .aqm import AqmQdisc, marked
 from .compile import Compiled
+from .htb import Fifo, Htb
 from .layout import BRIDGE
 from .messages import (
     NUD_PERMANENT,
@@ -41,14 +42,14 @@ NLMSG_ERROR, NLMSG_DONE = 2, 3
 TCA_STATS2, TCA_STATS_APP, TCA_STATS_QUEUE, TCA_STATS_BASIC = 7, 4, 3, 1
 TCA_NETEM_PRNG_SEED, NETEM_QOPT_BYTES = 14, 24
 NEVER_NS = 1 << 62
-SHAPING_KINDS = ("netem", "tbf", *AQM_KINDS)
+SHAPING_KINDS = ("netem", "tbf", "htb", "pfifo", "bfifo", *AQM_KINDS)
 OFFLOADS = ("tx", "rx", "sg", "tso", "gso", "gro")
 MESSAGES = {"link": ifinfmsg, "address": ifaddrmsg, "route": rtmsg, "neighbour": ndmsg, "rule": fibmsg}
 
 
 class Qdisc(Frozen, frozen=True):
-    """A qdisc in a dump. `netem`, `tbf`, `aqm`: None if it is of another kind. Handles are major numbers; parent None:
-    root.
+    """A qdisc in a dump. `netem`, `tbf`, `aqm`, `htb` (or its queue): None if it is of another kind. Handles are major
+    numbers; parent None: root.
 
     seeded: False if the kernel's netem has no generator of its own (6.1): losses do not follow the seed then.
     """
@@ -67,6 +68,7 @@ class Qdisc(Frozen, frozen=True):
     aqm: AqmQdisc | None = None
     marked_packets: int = 0
     """ECN marks, of an AQM."""
+    htb: Htb | Fifo | None = None
 
 
 def verify(compiled: Compiled, records: Sequence[init.InitRecord]) -> tuple[list[Check], dict[str, Any]]:
@@ -85,7 +87,7 @@ def verify(compiled: Compiled, records: Sequence[init.InitRecord]) -> tuple[list
         network["packet_programs"] = []
     seen: set[tuple[int, str]] = set()
     devices = {(each.namespace, each.name) for each in compiled.layout.interfaces() if each.is_device}
-    sysctls = 0
+    sysctls, classes = 0, set[int]()
     for record in records:
         if isinstance(record, init.Sysctl):
             sysctls += 1
@@ -114,6 +116,12 @@ def verify(compiled: Compiled, records: Sequence[init.InitRecord]) -> tuple[list
                 network.setdefault("agents", {})[node] = through
             elif label == "filter":
                 checks.append(compiled.filters[record.step].check_attached(dict(decode_programs(data))))
+            elif label == "class":
+                classes.add(record.step)
+                ifindex, where = compiled.classes[record.step], compiled.layout.namespaces[namespace]
+                want = {(qdisc.handle, qdisc.stage) for qdisc in compiled.expected(record.step, namespace, played)
+                        if qdisc.ifindex == ifindex and isinstance(qdisc.stage, Htb)}  # fmt: skip
+                checks.append(_same(f"class of htb on interface {ifindex} of {where}", want, set(decode_classes(data))))
             elif label == "qdisc":
                 qdiscs = list(decode_qdiscs(data))
                 expected = compiled.expected(record.step, namespace, played)
@@ -151,7 +159,7 @@ def verify(compiled: Compiled, records: Sequence[init.InitRecord]) -> tuple[list
             checks.append(Check(f"packet program of {program.link} {program.direction}", False, "left no record"))
     answered = {entry["step"] for entry in network["qdiscs"]}
     network["netem_seeded"] = all(qdisc.seeded for entry in network["qdiscs"] for qdisc in entry["qdiscs"])
-    missing = sorted(set(compiled.qdiscs) - answered - skipped)
+    missing = sorted(set(compiled.qdiscs) - answered - classes - skipped)
     if missing:
         checks.append(Check("qdisc dumps", False, f"steps {missing} were never answered"))
     return checks, network
@@ -239,7 +247,7 @@ def _check_qdiscs(
             yield Check(what, False, f"asked {want.stage.text()}, found {'nothing' if got is None else got.kind}")
             continue
         # the kernel never dumps a delay distribution's table: it is taken as asked
-        shown: Stage | None = got.aqm or got.tbf
+        shown: Stage | None = got.aqm or got.tbf or got.htb
         if got.netem is not None and isinstance(want.stage, Netem):
             shown = msgspec.structs.replace(
                 got.netem,
@@ -306,7 +314,17 @@ def decode_qdiscs(datagrams: Iterable[bytes]) -> Iterator[Qdisc]:
             tbf=Tbf.decode(attributes_of(attributes[TCA_OPTIONS])) if kind == "tbf" else None,
             aqm=AqmQdisc.decode(kind, attributes_of(attributes[TCA_OPTIONS])) if kind in AQM_KINDS else None,
             marked_packets=marked(kind, stats.get(TCA_STATS_APP, b"")),
+            htb=Htb() if kind == "htb" else Fifo.decode(kind, attributes[TCA_OPTIONS]) if "fifo" in kind else None,
         )
+
+
+def decode_classes(datagrams: Iterable[bytes]) -> Iterator[tuple[int, Htb]]:
+    """(handle of the qdisc, class as it is) of every class of htb in a dump."""
+    for _, message in split(datagrams):
+        _, _, _, _, handle, _, _ = struct.unpack_from("=BBHiIII", message, 16)
+        attributes = attributes_of(message[16 + 20 :])
+        if attributes.get(TCA_KIND) == b"htb\0":
+            yield handle >> 16, Htb.decode_class(attributes_of(attributes[TCA_OPTIONS]))
 
 
 def decode_programs(datagrams: Iterable[bytes]) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ blackhole  the root is changed in place so that it loses every new packet; queue
            With a length only longer packets are lost, by the direction's packet program.
 link       an interface goes administratively down (`ip link`, see compile.py); the qdiscs stay.
 repair     after a cut: both qdiscs are created anew; after a blackhole: the root is restored.
+change     in place, of what differs. A rate that changes is htb's from the start (htb.py, rate_line.py).
 """
 
 from __future__ import annotations
@@ -16,18 +17,29 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from ..core.types import Cell, DirectionName, Event, Link, LinkImpairment
+from ..core.types import Cell, DirectionName, Event, LinkImpairment
 from .aqm import AqmQdisc, aqm_stage
 from .direction_program import DirectionProgram, direction_programs
+from .htb import Htb, fifo_stage, htb_stage
 from .interface import Interface
 from .layout import Layout
-from .messages import Request, Stage, qdisc
-from .netem import PROBABILITY_ONE, UNLIMITED_PACKETS, Netem, black_hole, delay_stage, rate_stage
+from .messages import Request, Stage, htb_class, qdisc
+from .netem import (
+    ETHERNET_HEADER_BYTES,
+    ORDERING_BYTE_S,
+    PROBABILITY_ONE,
+    UNLIMITED_PACKETS,
+    Netem,
+    black_hole,
+    delay_stage,
+    rate_stage,
+)
+from .rate_line import RateLine, rate_lines, rated, shapes_of, varies
 from .steps import Step
 from .tbf import tbf_stage
 
-AQM_HANDLES = 0x8000
-"""An AQM below tbf has the root's handle + this."""
+LEAF_HANDLES = 0x8000
+"""The queue below tbf or htb has the root's handle + this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +56,18 @@ class ExpectedQdisc:
 
 @dataclass(frozen=True, slots=True)
 class _Direction:
+    """interface: that of the qdiscs. like: of a direction whose rate changes, the first shape with a rate.
+    idle_rate_bit_s: the rate for which RED's table of idle times was made.
+    """
+
     link: str
     name: DirectionName
     interface: Interface
     mtu_bytes: int
     shape: LinkImpairment
+    like: LinkImpairment | None
+    idle_rate_bit_s: int | None
+    line: RateLine | None
     generation: int = 0
     turn: int = 0
     """The number of changes of the root in place. Each change gives netem another seed: with the same one it would
@@ -59,8 +78,6 @@ class _Direction:
     """What changes while it is broken have made of it; in the kernel with the repair."""
     longest_bytes: int | None = None
     """Only packets up to that pass."""
-    idle_rate_bit_s: int | None = None
-    """The rate for which RED's table of idle times was made."""
 
     @property
     def handle(self) -> int:
@@ -73,7 +90,7 @@ def _child(shape: LinkImpairment) -> str:
         return ""
     if shape.aqm is not None:  # fq_codel's number of flows is for good
         return f"{shape.aqm.kind} {shape.aqm.settings.get('flows')}"
-    return "tbf" if shape.token_bucket else "netem"
+    return "bytes" if shape.token_bucket else "packets"
 
 
 def _same_aqm(one: LinkImpairment, other: LinkImpairment) -> bool:
@@ -85,41 +102,56 @@ def _same_aqm(one: LinkImpairment, other: LinkImpairment) -> bool:
     )
 
 
-class Shaping:
-    """The qdiscs of a cell while its timeline changes them. Every method returns the netlink requests of its change."""
+def _with_a_rate(shape: LinkImpairment, like: LinkImpairment | None) -> LinkImpairment:
+    """The shape; one without a rate gets a rate of no consequence and the queue of `like`, so that what waits when a
+    rate ends leaves at once.
+    """
+    if shape.rate_bit_s is not None or like is None:
+        return shape
+    queue = {name: getattr(like, name) for name in ("queue_packets", "queue_bytes", "aqm")}
+    return msgspec.structs.replace(shape, rate_bit_s=8 * ORDERING_BYTE_S, **queue)
 
-    def __init__(self, cell: Cell, layout: Layout) -> None:
-        links: dict[str, Link] = {link.name: link for link in cell.links}
-        self._seed = cell.seed
+
+class Shaping:
+    """The qdiscs of a cell while its timeline changes them. Every method returns the netlink requests of its change.
+
+    credit_ns: of htb (Htb.credit_ticks).
+    """
+
+    def __init__(self, cell: Cell, layout: Layout, credit_ns: int) -> None:
+        self._seed, self._credit_ns = cell.seed, credit_ns
+        mtu_bytes = {link.name: link.mtu_bytes for link in cell.links}
+        shapes = shapes_of(cell)
+        self.lines = rate_lines(layout, shapes)
+        shaped = layout.shaped | {key: line.queue for key, line in self.lines.items()}
         self._directions: dict[tuple[str, DirectionName], _Direction] = {}
-        for (link, name), interface in layout.shaped.items():
-            shape = links[link].forward if name == "forward" else links[link].backward
+        for (link, name), interface in shaped.items():
+            every = shapes[link, name]
+            like = rated(every)[0] if varies(every) else None
+            rate = like.rate_bit_s if like and every[0].rate_bit_s is None else every[0].rate_bit_s
             self._directions[link, name] = _Direction(
-                link, name, interface, links[link].mtu_bytes, shape, idle_rate_bit_s=shape.rate_bit_s
-            )
-        self.programs = direction_programs(cell, layout)
+                link, name, interface, mtu_bytes[link], _with_a_rate(every[0], like), like, rate,
+                self.lines.get((link, name)),
+            )  # fmt: skip
+        free = layout.free_ifindex() + 2 * len(self.lines)
+        self.programs = direction_programs(cell, shaped, shapes, free)
 
     def install(self) -> list[tuple[int, Request]]:
         """(namespace, request) for every qdisc at the start."""
-        return [item for direction in self._directions.values() for item in self._build(direction)]
+        lines = [(line.out.namespace, request) for line in self.lines.values() for request in line.requests()]
+        return lines + [item for direction in self._directions.values() for item in self._build(direction)]
 
     def expected(self, namespace: int | None = None) -> list[ExpectedQdisc]:
         """Every qdisc that must exist now (in one namespace)."""
-        qdiscs: list[ExpectedQdisc] = []
-        for direction in self._directions.values():
-            if namespace in (None, direction.interface.namespace):
-                interface = direction.interface
-                for handle, parent, stage in self._stages(direction):
-                    qdiscs.append(
-                        ExpectedQdisc(interface.namespace, interface.ifindex, interface.name, handle, parent, stage)
-                    )
+        qdiscs = [stage for direction in self._directions.values() for stage in self._stages(direction)]
         for program in self.programs.values():
-            if namespace in (None, program.interface.namespace):
-                for line in program.delay_lines:
-                    qdiscs.append(
-                        ExpectedQdisc(program.interface.namespace, line.ifindex, line.name, 1, None, line.stage)
-                    )
-        return qdiscs
+            for line in program.delay_lines:
+                qdiscs.append(ExpectedQdisc(program.interface.namespace, line.ifindex, line.name, 1, None, line.stage))
+        return [qdisc for qdisc in qdiscs if namespace in (None, qdisc.namespace)]
+
+    def waiting_for(self, end: Interface) -> list[Interface]:
+        """Where packets wait that leave by an interface, if not at the interface itself."""
+        return [line.queue for line in self.lines.values() if line.out == end]
 
     def settings(self, program: DirectionProgram) -> bytes:
         """The settings that a direction's packet program must have now."""
@@ -143,8 +175,9 @@ class Shaping:
         requests: list[tuple[int, Request]] = []
         for name in event.directions:
             direction = self._directions[event.link, name]
-            if event.action == "change":
-                requests += self._change(direction, event.forward if name == "forward" else event.backward)
+            shape = event.forward if name == "forward" else event.backward
+            if event.action == "change" and shape is not None:
+                requests += self._change(direction, _with_a_rate(shape, direction.like))
             elif event.longer_than_bytes is not None:
                 longest = event.longer_than_bytes if event.action == "blackhole" else None
                 self._directions[event.link, name] = replace(direction, longest_bytes=longest)
@@ -156,87 +189,90 @@ class Shaping:
 
     def _break(self, direction: _Direction, how: str) -> list[tuple[int, Request]]:
         generation = direction.generation + 1 if how == "cut" else direction.generation
-        broken = replace(direction, generation=generation, turn=direction.turn + (how != "cut"), broken=how)
-        self._directions[direction.link, direction.name] = broken
-        return self._build(broken, replace_root=how == "cut", root_only=True)
+        return self._become(replace(direction, generation=generation, turn=direction.turn + (how != "cut"), broken=how))
 
     def _repair(self, direction: _Direction) -> list[tuple[int, Request]]:
         if not direction.broken:
             return []
         whole = replace(direction.pending or direction, broken="", pending=None)
         if direction.broken == "cut":
-            whole = replace(whole, generation=whole.generation + 1)
-        else:
-            whole = replace(whole, turn=whole.turn + 1)
-        self._directions[direction.link, direction.name] = whole
-        return self._build(
-            whole,
-            replace_root=whole.generation != direction.generation,
-            root_only=direction.broken != "cut" and direction.pending is None,
-            keep_aqm=direction.broken != "cut" and _same_aqm(direction.shape, whole.shape),
-        )
+            return self._become(replace(whole, generation=whole.generation + 1))
+        return self._become(replace(whole, turn=whole.turn + 1))
 
-    def _change(self, direction: _Direction, shape: LinkImpairment | None) -> list[tuple[int, Request]]:
-        if shape is None:
-            return []
+    def _change(self, direction: _Direction, shape: LinkImpairment) -> list[tuple[int, Request]]:
         before = direction.pending or direction
-        rated = _child(before.shape) != _child(shape)
-        same_aqm = _same_aqm(before.shape, shape)
         changed = replace(
-            before, shape=shape, generation=before.generation + (1 if rated else 0), turn=before.turn + 1,
-            idle_rate_bit_s=before.idle_rate_bit_s if same_aqm else shape.rate_bit_s,
+            before, shape=shape, generation=before.generation + (_child(before.shape) != _child(shape)),
+            turn=before.turn + 1,
+            idle_rate_bit_s=before.idle_rate_bit_s if _same_aqm(before.shape, shape) else shape.rate_bit_s,
         )  # fmt: skip
         if direction.broken:
             self._directions[direction.link, direction.name] = replace(direction, pending=changed)
             return []
-        self._directions[direction.link, direction.name] = changed
-        return self._build(changed, replace_root=rated, keep_aqm=same_aqm)
+        return self._become(changed)
 
-    def _stages(self, direction: _Direction) -> list[tuple[int, int | None, Stage]]:
-        """(handle, parent, stage) from the root down."""
-        handle = direction.handle
+    def _become(self, now: _Direction) -> list[tuple[int, Request]]:
+        was = self._directions[now.link, now.name]
+        self._directions[now.link, now.name] = now
+        return self._build(now, self._stages(was))
+
+    def _stages(self, direction: _Direction) -> list[ExpectedQdisc]:
+        """From the root down, then the line's."""
+        handle, shape, where, line = direction.handle, direction.shape, direction.interface, direction.line
+        aqm, managed = shape.aqm, shape.aqm is not None and shape.aqm.kind == "cake"
+        seeds = self._qdisc_seed(direction, 0), self._qdisc_seed(direction, 1)
+        child: Stage | None = None
+        leaf: Stage | None = None
         if direction.broken == "cut":
-            return [
-                (
-                    handle,
-                    None,
-                    Netem(limit_packets=UNLIMITED_PACKETS, loss=PROBABILITY_ONE, seed=self._qdisc_seed(direction, 0)),
-                )
-            ]
-        root = delay_stage(direction.shape, self._qdisc_seed(direction, 0))
-        if direction.broken == "blackhole":
-            root = black_hole(root)
-        stages: list[tuple[int, int | None, Stage]] = [(handle, None, root)]
-        aqm = direction.shape.aqm
-        if aqm is not None and aqm.kind == "cake":
-            stages.append((handle + 1, handle, aqm_stage(direction.shape, direction.mtu_bytes)))
-            return stages
-        if direction.shape.token_bucket and direction.shape.rate_bit_s is not None:
-            stages.append((handle + 1, handle, tbf_stage(direction.shape, direction.mtu_bytes)))
-            if aqm is not None:
-                shape = msgspec.structs.replace(direction.shape, rate_bit_s=direction.idle_rate_bit_s)
-                stages.append((AQM_HANDLES + handle, handle + 1, aqm_stage(shape, direction.mtu_bytes)))
-            return stages
-        rate = rate_stage(direction.shape, self._qdisc_seed(direction, 1))
-        if rate is not None:
-            stages.append((handle + 1, handle, rate))
-        return stages
+            root = Netem(limit_packets=UNLIMITED_PACKETS, loss=PROBABILITY_ONE, seed=seeds[0])
+        else:
+            root = delay_stage(shape, seeds[0])
+            if direction.like is not None and shape.layer == "ip" and not managed:
+                root = msgspec.structs.replace(root, size_overhead_bytes=-ETHERNET_HEADER_BYTES)
+            if direction.broken == "blackhole":
+                root = black_hole(root)
+            if managed:
+                child = aqm_stage(shape, direction.mtu_bytes)
+            elif direction.like is not None:
+                child, leaf = htb_stage(shape, self._credit_ns), fifo_stage(shape) if aqm is None else None
+            elif shape.token_bucket and shape.rate_bit_s is not None:
+                child = tbf_stage(shape, direction.mtu_bytes)
+            else:
+                child = rate_stage(shape, seeds[1])
+            if aqm is not None and not managed:
+                idle = msgspec.structs.replace(shape, rate_bit_s=direction.idle_rate_bit_s)
+                leaf = aqm_stage(idle, direction.mtu_bytes)
+        placed: list[tuple[int, int | None, Stage | None, Interface]] = [
+            (handle, None, root, where), (handle + 1, handle, child, where),
+            (LEAF_HANDLES + handle, handle + 1, leaf, where),
+        ]  # fmt: skip
+        if line is not None:
+            rate = 8 * ORDERING_BYTE_S if shape.token_bucket or managed else shape.rate_bit_s
+            sending = msgspec.structs.replace(shape, rate_bit_s=rate, queue_packets=None)
+            placed.append((handle, None, rate_stage(sending, seeds[1]), line.out))
+        return [
+            ExpectedQdisc(at.namespace, at.ifindex, at.name, number, parent, stage)
+            for number, parent, stage, at in placed
+            if stage is not None
+        ]
 
-    def _build(
-        self, direction: _Direction, *, replace_root: bool = True, root_only: bool = False, keep_aqm: bool = False
-    ) -> list[tuple[int, Request]]:
-        where = direction.interface
-        kept = keep_aqm and not replace_root
-        stages = [stage for stage in self._stages(direction) if not (kept and stage[0] >= AQM_HANDLES)]
+    def _build(self, direction: _Direction, there: list[ExpectedQdisc] | None = None) -> list[tuple[int, Request]]:
+        """The requests for its qdiscs where others are there: what is the same stays untouched."""
+        old = {(qdisc.ifindex, qdisc.handle): qdisc.stage for qdisc in there or ()}
         requests: list[tuple[int, Request]] = []
-        for handle, parent, stage in stages[:1] if root_only else stages:
-            asked = stage.in_place() if isinstance(stage, AqmQdisc) and not replace_root else stage
-            requests.append(
-                (
-                    where.namespace,
-                    qdisc(where.name, where.ifindex, asked, handle=handle, parent=parent, replace=replace_root),
+        for want in self._stages(direction):
+            stage, same = want.stage, old.get((want.ifindex, want.handle))
+            if stage == same:
+                continue
+            if same is None or not isinstance(stage, Htb):
+                asked = stage.in_place() if isinstance(stage, AqmQdisc) and same is not None else stage
+                request = qdisc(
+                    want.interface, want.ifindex, asked, handle=want.handle, parent=want.parent, replace=same is None
                 )
-            )
+                requests.append((want.namespace, request))
+            if isinstance(stage, Htb):
+                request = htb_class(want.interface, want.ifindex, stage, handle=want.handle, create=same is None)
+                requests.append((want.namespace, request))
         return requests
 
     def _qdisc_seed(self, direction: _Direction, stage: int) -> int:

@@ -15,7 +15,7 @@ from ..core.types import Frozen, LinkImpairment
 from .size_table import LINKLAYER_ETHERNET, attribute
 
 _PARMS, _RATE64, _BURST = 1, 4, 6
-_RATESPEC = struct.Struct("=BBHhHI")
+RATESPEC = struct.Struct("=BBHhHI")
 """struct tc_ratespec: cell_log, linklayer, overhead, cell_align, mpu, rate."""
 _LIMITS = struct.Struct("=III")
 """The end of struct tc_tbf_qopt: limit, buffer, mtu."""
@@ -44,8 +44,8 @@ class Tbf(Frozen, frozen=True):
     def encode(self) -> bytes:
         """The body of TCA_OPTIONS."""
         wide = self.rate_byte_s >= 1 << 32
-        rate = _RATESPEC.pack(0, LINKLAYER_ETHERNET, 0, 0, 0, 0xFFFFFFFF if wide else self.rate_byte_s)
-        parms = rate + bytes(_RATESPEC.size) + _LIMITS.pack(self.limit_bytes, 0, 0)
+        rate = RATESPEC.pack(0, LINKLAYER_ETHERNET, 0, 0, 0, 0xFFFFFFFF if wide else self.rate_byte_s)
+        parms = rate + bytes(RATESPEC.size) + _LIMITS.pack(self.limit_bytes, 0, 0)
         body = attribute(_PARMS, parms) + attribute(_BURST, struct.pack("=I", self.burst_bytes))
         return body + (attribute(_RATE64, struct.pack("=Q", self.rate_byte_s)) if wide else b"")
 
@@ -53,10 +53,10 @@ class Tbf(Frozen, frozen=True):
     def decode(cls, attributes: dict[int, bytes]) -> Tbf:
         """From the attributes inside TCA_OPTIONS. Raises KeyError, struct.error for what is no tbf's."""
         parms = attributes[_PARMS]
-        rate = _RATESPEC.unpack_from(parms)[-1]
+        rate = RATESPEC.unpack_from(parms)[-1]
         if _RATE64 in attributes:
             (rate,) = struct.unpack_from("=Q", attributes[_RATE64])
-        limit, bucket, _ = _LIMITS.unpack_from(parms, 2 * _RATESPEC.size)
+        limit, bucket, _ = _LIMITS.unpack_from(parms, 2 * RATESPEC.size)
         return cls(rate_byte_s=rate, limit_bytes=limit, bucket_ticks=bucket)
 
     def as_shown(self) -> Tbf:

@@ -114,6 +114,7 @@ class Built:
         (cell,) = make_plan(load_spec(spec), seed=None, repetitions=None, only=[], where=[]).cells
         self.cell: Cell = cell
         self.layout: Layout = make_layout(cell)
+        self.shaping = Shaping(cell, self.layout, 0)
         self.commands = [line for line in printed.splitlines()[1:] if line and not line.startswith("#")]
         apps = [line for line in self.commands if line.endswith(" &")]
         assert len(apps) == 2 * len(cell.flows)
@@ -171,7 +172,9 @@ def test_links_addresses_routes_neighbours(built: Built) -> None:
     for number, name in enumerate(built.layout.namespaces):
         own = [interface for interface in built.layout.interfaces() if interface.namespace == number]
         links = {entry["ifindex"]: entry for entry in built.found(name, "ip -j -d link")}
-        assert set(links) == {1} | {interface.ifindex for interface in own}
+        lines = [line.queue.ifindex for line in built.shaping.lines.values() if line.queue.namespace == number]
+        pairs = {ifindex + end for ifindex in lines for end in (0, 1)}
+        assert set(links) == {1} | {interface.ifindex for interface in own} | pairs
         assert "UP" in links[1]["flags"]
         for interface in own:
             link = links[interface.ifindex]
@@ -206,9 +209,8 @@ def test_sysctls_and_offloads(built: Built) -> None:
 
 def test_qdiscs(built: Built) -> None:
     """Every netem there is, with each of its numbers, as the testbed expects it after the whole timeline."""
-    shaping = Shaping(built.cell, built.layout)
     for event in built.cell.timeline:
-        shaping.apply(event)
+        built.shaping.apply(event)
     seen = 0
     for number, name in enumerate(built.layout.namespaces):
         found = {
@@ -216,7 +218,7 @@ def test_qdiscs(built: Built) -> None:
             for entry in built.found(name, "tc -j qdisc")
             if entry["kind"] == "netem"
         }
-        expected = shaping.expected(number)
+        expected = [want for want in built.shaping.expected(number) if isinstance(want.stage, Netem)]
         assert set(found) == {(want.interface, f"{want.handle:x}:") for want in expected}
         for want in expected:
             compare(want, found[want.interface, f"{want.handle:x}:"])

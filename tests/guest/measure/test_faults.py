@@ -174,7 +174,7 @@ def test_sctp_goes_on_over_the_other_path(run: RunFiles, fault: str) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_change_of_rate(run: RunFiles, protocol: str) -> None:
     """Every packet of the cell arrives when plain arithmetic says: delay line, then queue and rate; a change holds for
-    the packets that reach the queue from then on."""
+    the packets whose sending begins from then on."""
     out, there = sent(run, protocol, "change", "a"), arrived(run, protocol, "change", "a")
     assert [frame.identity for frame in out[: len(there)]] == [frame.identity for frame in there]
     free = 0
@@ -182,9 +182,10 @@ def test_a_change_of_rate(run: RunFiles, protocol: str) -> None:
     rates = Counter[int]()
     for leaving, coming in zip(out, there, strict=False):
         queued = leaving.t_ns + DELAY
-        rate = LOWER if FAULT <= queued < REPAIR else RATE
+        begins = max(free, queued)
+        rate = LOWER if FAULT <= begins < REPAIR else RATE
         rates[rate] += 1
-        free = max(free, queued) + 8 * S * leaving.ip_bytes // rate
+        free = begins + 8 * S * leaving.ip_bytes // rate
         off.append(coming.t_ns - free)
     assert min(off) >= -NEAR
     assert max(off) <= NEAR

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from netwarp.core.types import Event
 from netwarp.plan import make_plan
-from support.specs import BASE, TWO, cell_of, plan_of, replaced, shape, spec_of
+from support.specs import BASE, TWO, cell_of, plan_of, problems_of, replaced, shape, spec_of
 
 MS, S = 10**6, 10**9
 X = '[factor.x]\nlevels = ["1 s", "2 s", "3 s"]\n'
@@ -111,3 +111,39 @@ def test_what_ends_comes_before_what_begins_at_that_time_in_any_order_listed() -
     assert [event.name for event in (there, back, again, end)] == ["first", "first", "second", "second"]
     assert again.at_ns == back.at_ns and again.forward == shape(rate_bit_s=3_000_000)
     assert cell_of(BASE + first + second).timeline == (there, back, again, end)
+
+
+def change(name: str, at: str, body: str) -> str:
+    return f'[event.{name}]\naction = "change"\nlink = "p1"\nat = "{at}"\n{body}\n'
+
+
+def test_a_change_back_to_the_links_own_rate() -> None:
+    """It takes the place of the change before it, in the directions in which there was one."""
+    there = change("slow", "2 s", 'forward = { rate = "100 kbit/s" }')
+    slow, back = cell_of(BASE + there + change("back", "4 s", 'rate = "1 Mbit/s"')).timeline
+    assert (slow.directions, back.directions) == (("forward",), ("forward",))
+    assert (back.at_ns, back.forward, back.backward) == (4 * S, shape(), None)
+    other = change("other", "4 s", 'backward = { loss = "1 %" }')
+    assert [event.directions for event in cell_of(BASE + there + other).timeline] == [("forward",), ("backward",)]
+
+
+def test_a_change_that_changes_nothing_is_told_once() -> None:
+    for body in ('rate = "1 Mbit/s"', 'rate = "1 Mbit/s"\nevery = "1 s"\nfor = "10 ms"', ""):
+        (problem,) = problems_of(BASE + change("e", "2 s", body))
+        assert "changes nothing" in problem
+    both = BASE + change("e", "2 s", 'loss = "1 %"') + change("f", "3 s", 'rate = "1 Mbit/s"')
+    assert cell_of(both).timeline[1].forward == shape()
+
+
+def test_a_rate_that_changes_sends_a_packet_in_a_minute() -> None:
+    jumbo = replaced("between", 'mtu = "9000 B"\nbetween')
+    (problem,) = problems_of(jumbo + change("e", "2 s", 'rate = "1 kbit/s"'))
+    assert "at a rate that changes a packet takes at most 60 s: not below 1202 bit/s" in problem
+    assert len(cell_of(jumbo + change("e", "2 s", 'rate = "1208 bit/s"')).timeline) == 1
+    slow = replaced('"1 Mbit/s"', '"1 kbit/s"', jumbo)
+    assert len(cell_of(slow + change("e", "2 s", 'loss = "1 %"')).timeline) == 1
+
+
+def test_a_thousand_changes() -> None:
+    text = BASE + "".join(change(f"e{n}", f"{n + 1} ms", f'rate = "{1 + n % 3} Mbit/s"') for n in range(1000))
+    assert len(cell_of(text).timeline) == 1000

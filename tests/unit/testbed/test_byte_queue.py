@@ -72,12 +72,12 @@ def test_the_kernels_arithmetic_is_nearly_division(rate: int) -> None:
 
 def test_a_change_from_packets_to_bytes_replaces_both() -> None:
     change = '[event.e]\naction = "change"\nlink = "p1"\nat = "1 s"\nfor = "1 s"\nqueue = "32 KiB"\n'
-    for text, kinds in ((BASE + change, ["netem", "tbf", "netem"]), (TEXT + change, ["tbf", "tbf", "tbf"])):
+    for text, kinds in ((BASE + change, ["netem", "tbf", "netem"]), (TEXT + change, ["htb", "htb", "htb"])):
         compiled = compile_cell(cell_of(text), Clock(t0_realtime_ns=0))
         states = [compiled.installed, *compiled.events.values()]
         assert [state[1].stage.kind for state in states] == kinds
         handles = [state[1].handle for state in states]
-        assert len(set(handles)) == (1 if kinds[0] == "tbf" else 3)
+        assert len(set(handles)) == (1 if kinds[0] == "htb" else 3)
 
 
 @pytest.mark.parametrize("queue", ["1499 B", "2 GiB", "3 MB/s"])

@@ -119,7 +119,10 @@ def test_change_of_rate_keeps_the_queue_and_change_while_cut_waits_for_the_repai
     fast = LinkImpairment(one_way_delay_ns=MS, rate_bit_s=1_000_000, queue_packets=50)
     change = Event(6 * S, "faster", "change", "p1", forward=fast)
     text = commands(two_path_cell(timeline=(change,)))
-    assert "tc qdisc change dev b parent 1:1 handle 2: netem limit 51 rate 1000000bit" in text
+    at6 = text.split("# at T0 + 6 s\n", 1)[1]
+    assert "tc class change dev rate18 parent 2: classid 2:1 htb rate 1000000bit" in at6
+    assert "tc qdisc change dev b root handle 1: netem limit 1000001 rate 1000000bit" in at6
+    assert "pfifo" not in at6  # what waits stays
     down, up = outage("cut")
     text = commands(two_path_cell(timeline=(down, change, up)))
     at6 = text.split("# at T0 + 6 s")[1:]
