@@ -21,10 +21,10 @@ mean over the worst case of each repetition would let +20 % in one and -20 % in 
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from ..core.numbers import fixed, plain
@@ -47,7 +47,7 @@ ABSOLUTE = ("value", "every", "difference", "elasticity")
 _WORST: tuple[Verdict, ...] = ("does not hold", "inconclusive", "holds")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Judged:
     """A claim with its verdict. `measured`: the number of its worst comparison; None: no number.
 
@@ -64,7 +64,7 @@ class Judged:
     high: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class _Interval:
     low: float
     high: float
@@ -239,8 +239,12 @@ def _decide(claim: Claim, comparison: Comparison, results: Results, expected: st
         why = f"deterministic, n = {estimated.n}" if estimated.spread == "deterministic" else estimated.said
         return Judged(claim, verdict, estimated.mean, expected, unit, why)
     if estimated.low is not None and estimated.high is not None:
-        why = f"95 % interval {_range(claim, estimated.low, estimated.high)}, n = {estimated.n}"
-        low, high = estimated.low, estimated.high
+        if reason := comparison.unusable(estimated):
+            means = comparison.of_means()
+            return Judged(claim, "inconclusive", means, expected, unit, f"not usable ({reason}); of the plain means")
+        low, high = max(estimated.low, comparison.floor), estimated.high
+        estimated = dataclasses.replace(estimated, low=low)
+        why = f"95 % interval {_range(claim, low, high)}, n = {estimated.n}"
     else:
         moved = _moved(claim, comparison, results)
         if moved is None:

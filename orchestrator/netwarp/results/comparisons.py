@@ -22,12 +22,16 @@ class Comparison:
 
     linear: the function of the means is the mean of the function of each repetition.
     by_level: where the statistic is the largest less the smallest over levels: the rows' numbers of each level.
+    bases: the numbers that the statistic divides by, or takes the logarithm of. least: no value of the statistic is
+    below it if no number of a place is below 0.
     """
 
     places: tuple[RepeatedValue, ...]
     statistic: Callable[[Sequence[float]], float]
     linear: bool = False
     by_level: Callable[[Sequence[Sequence[float]]], Sequence[Sequence[float]]] | None = None
+    bases: Callable[[Sequence[float]], Sequence[float]] = lambda values: ()
+    least: float = -math.inf
 
     @property
     def random(self) -> bool:
@@ -54,6 +58,32 @@ class Comparison:
             return estimate_of_range(self.by_level(self.rows()))
         return estimate(self.values(), random=self.random, resolution=math.inf if self.alike else 0.0)
 
+    def of_means(self) -> float:
+        """The statistic of the plain means over the repetitions. Raises ZeroDivisionError."""
+        return self.statistic([math.fsum(column) / len(column) for column in zip(*self.rows(), strict=True)])
+
+    def unusable(self, estimated: Estimate) -> str:
+        """The reason why an estimate with an interval says nothing, or "". Where what is divided by may be 0, the
+        quotient has no bound (Fieller 1954), unless both sides of the pairs swing alike, which cancels.
+        """
+        low = estimated.mean if estimated.low is None else estimated.low
+        for column in zip(*(self.bases(row) for row in self.rows()), strict=True):
+            base = estimate(column, random=True)
+            may_be_0 = base.low is not None and base.high is not None and base.low <= 0 <= base.high
+            if may_be_0 and (low < self.floor or math.isinf(self.floor)):
+                ends = f"{base.low:.4g} to {base.high:.4g}"
+                return f"the number to divide by may be 0: {base.mean:.4g}, 95 % interval {ends}, n = {base.n}"
+        if estimated.mean < self.floor:
+            return (
+                f"the draws spread too far for an estimate: {estimated.mean:.4g} is below what can be, {self.least:g}"
+            )
+        return ""
+
+    @property
+    def floor(self) -> float:
+        """The number that the statistic cannot be below: rates do not fall by more than 100 %."""
+        return self.least if min(map(min, self.rows())) >= 0 else -math.inf
+
     def values(self) -> list[float]:
         """One number for each repetition that every place has: the jackknife's pseudo-values, of which mean and spread
         are those of the statistic of the means. Raises ZeroDivisionError.
@@ -73,8 +103,13 @@ def mean_of(parts: Sequence[Comparison]) -> Comparison:
         numbers = [part.statistic(values[i:j]) for part, i, j in zip(parts, starts, ends, strict=True)]
         return math.fsum(numbers) / len(numbers)
 
+    def bases(values: Sequence[float]) -> list[float]:
+        starts = [0, *ends[:-1]]
+        return [base for part, i, j in zip(parts, starts, ends, strict=True) for base in part.bases(values[i:j])]
+
     places = tuple(place for part in parts for place in part.places)
-    return Comparison(places, statistic, linear=all(part.linear for part in parts))
+    least = math.fsum(part.least for part in parts) / len(parts)
+    return Comparison(places, statistic, all(part.linear for part in parts), bases=bases, least=least)
 
 
 def _value(place: RepeatedValue, repetition: int) -> float:
@@ -93,7 +128,7 @@ def comparisons(
     match kind:
         case "greater" | "less" | "equal":
             return [
-                Comparison(two, lambda values: values[0] / values[1] - 1)
+                Comparison(two, lambda values: values[0] / values[1] - 1, bases=_second_half, least=-1)
                 for left, right in pairs
                 for two in zip(left, right, strict=True)
             ]
@@ -104,28 +139,41 @@ def comparisons(
                 for two in zip(left, right, strict=True)
             ]
         case "gain":
-            return [Comparison((*left, *right), _gain_of_sums) for left, right in pairs]
+            return [Comparison((*left, *right), _gain_of_sums, bases=_sum_of_second, least=-1) for left, right in pairs]
         case "mean_gain" | "mean_greater":
-            return [Comparison((*left, *right), _mean_of_gains) for left, right in pairs]
+            return [Comparison((*left, *right), _mean_of_gains, bases=_second_half, least=-1) for left, right in pairs]
         case "pooled_gain":
             first, second = [place for series in a for place in series], [place for series in b for place in series]
-            return [Comparison((*first, *second), _gain_of_means(len(first)))]
+            bases = lambda values: [math.fsum(values[len(first) :])]  # noqa: E731
+            return [Comparison((*first, *second), _gain_of_means(len(first)), bases=bases, least=-1)]
         case "value" | "every":
             return [Comparison((place,), lambda values: values[0], linear=True) for series in a for place in series]
         case "constant" | "varies" if b:
-            return [Comparison((*left, *right), _spread_of_ratios, by_level=_ratios_of_means) for left, right in pairs]
+            return [
+                Comparison((*left, *right), _spread_of_ratios, by_level=_ratios_of_means, bases=_second_half, least=0)
+                for left, right in pairs
+            ]
         case "constant" | "varies":
-            return [Comparison(tuple(series), _spread, by_level=list) for series in a]
+            return [Comparison(tuple(series), _spread, by_level=list, bases=_sum, least=0) for series in a]
         case "elasticity":
-            return [Comparison((series[0], series[-1]), _elasticity(levels[0], levels[-1])) for series in a]
+            return [Comparison((series[0], series[-1]), _elasticity(levels[0], levels[-1]), bases=list) for series in a]
         case "increasing" | "decreasing" if b:
             return [
-                Comparison((*x, *y), lambda values: _step([values[0] / values[1], values[2] / values[3]]))
+                Comparison(
+                    (*x, *y),
+                    lambda values: _step([values[0] / values[1], values[2] / values[3]]),
+                    bases=lambda values: [values[0], values[1], values[3]],
+                    least=-1,
+                )
                 for left, right in pairs
                 for x, y in itertools.pairwise(zip(left, right, strict=True))
             ]
         case "increasing" | "decreasing":
-            return [Comparison(two, _step) for series in a for two in itertools.pairwise(series)]
+            return [
+                Comparison(two, _step, bases=lambda values: [values[0]], least=-1)
+                for series in a
+                for two in itertools.pairwise(series)
+            ]
         case _:
             return []
 
@@ -139,6 +187,18 @@ def _pseudo_values(rows: Sequence[Sequence[float]], statistic: Callable[[Sequenc
     whole = statistic([total / count for total in sums])
     without = [[(total - value) / (count - 1) for total, value in zip(sums, row, strict=True)] for row in rows]
     return [count * whole - (count - 1) * statistic(means) for means in without]
+
+
+def _sum(values: Sequence[float]) -> list[float]:
+    return [math.fsum(values)]
+
+
+def _second_half(values: Sequence[float]) -> Sequence[float]:
+    return values[len(values) // 2 :]
+
+
+def _sum_of_second(values: Sequence[float]) -> list[float]:
+    return _sum(_second_half(values))
 
 
 def _gain_of_sums(values: Sequence[float]) -> float:
