@@ -60,12 +60,14 @@ def _print_file(console: Console, file: FileSummary, *, brief: bool) -> None:
         counted(len(file.connections), "connection"),
     ]  # fmt: skip
     console.print(Padding(Text(", ".join(parts)), (0, 0, 0, 2)))
-    for note in file.notes:
-        _bullet(console, Text("note: ", style="yellow") + Text(note))
     if file.findings:
         console.print(Padding(Text("What stands out", style="bold"), (1, 0, 0, 2)))
         for text in file.findings:
             _bullet(console, Text(text))
+    if file.findings and file.notes:
+        console.print()
+    for note in file.notes:
+        _bullet(console, Text("note: ", style="yellow") + Text(note))
     if brief:
         return
     for multipath in file.multipath[:SHOWN]:
