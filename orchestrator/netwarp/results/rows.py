@@ -125,7 +125,7 @@ def number_rows(results: Results, output: Table | Figure) -> Rows:
         beside = (results.repeated(cells, flow, metric).estimate() for metric in output.beside)
         means = (other.mean if other is not None else None for other in beside)
         rows.append((*levels, *number, measured.missing, *others, *means))
-    return Rows(plan.rows_of(output), (*axes, *NUMBER_COLUMNS, *sources, *output.beside), tuple(rows))
+    return Rows(output.name, (*axes, *NUMBER_COLUMNS, *sources, *output.beside), tuple(rows))
 
 
 def draw_rows(results: Results, figure: Figure) -> Rows:
@@ -140,7 +140,7 @@ def draw_rows(results: Results, figure: Figure) -> Rows:
             cell, measured = cell_flow.cell, results.repeated([cell_flow.cell], cell_flow.flow, figure.metric)
             value = measured.values.get(cell.repetition)
             rows.append((*levels, cell.repetition, cell.seed, value, unit, measured.missing, cell.id))
-    return Rows(results.plan.rows_of(figure), (*axes, *DRAW_COLUMNS), tuple(rows))
+    return Rows(figure.name, (*axes, *DRAW_COLUMNS), tuple(rows))
 
 
 def combinations(results: Results, output: Table | Figure | Answer) -> Iterator[tuple[tuple[str, ...], list[CellFlow]]]:
