@@ -161,6 +161,7 @@ def _print_table(console: Console, plan: Plan, grid: Grid) -> None:
 def _place_text(place: GridField, published: int | None) -> str:
     ours = place.measured
     text = "-" if ours is None else f"{ours.text} \u00b1 {ours.half}" if ours.half else ours.text
+    text += f" [{ours.share}]" if ours is not None and ours.share else ""
     theirs = None if published is None else place.references[published]
     return text if theirs is None else f"{text} ({theirs.text})"
 
@@ -171,6 +172,8 @@ def _sureness(measured: Sequence[Number]) -> Iterator[str]:
     if draws:
         count = f"{draws[0]}" if len(draws) == 1 else f"{draws[0]} to {draws[-1]}"
         yield f"\u00b1 is the 95 % confidence interval of the mean of {count} draws (Student's t)"
+    if any(number.share for number in measured):
+        yield "[5 of 10]: only so many draws have a value; in the others it did not happen within the window"
     single = sum(number.n == 1 for number in measured)
     if single == len(measured) > 0:
         yield "one draw of something random each: no interval (--repetitions 5)"

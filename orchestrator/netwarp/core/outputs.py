@@ -65,6 +65,10 @@ class Metric(Frozen, frozen=True):
     expression: str = ""
 
 
+Statistic = Literal["mean", "min", "median", "p95", "p99", "max"]
+"""A number of several repetitions; the percentiles are one of the draws (the inverse of their distribution)."""
+
+
 class Table(Frozen, frozen=True):
     """A table with one number per combination of the row and column factors. flows: as `Figure.flows`.
 
@@ -79,6 +83,7 @@ class Table(Frozen, frozen=True):
     columns: tuple[str, ...]
     where: Levels
     beside: tuple[str, ...] = ()
+    statistic: Statistic = "mean"
 
     @property
     def axes(self) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..core.metrics.catalogue import METRICS
 from ..core.outputs import ANY_LEVEL, FLOW, looks_like_a_formula
 from ..core.outputs import EXPERIMENT as EXPERIMENT_KEY
 from ..core.schedules import UNDISTURBED, PacketSchedule
@@ -33,6 +34,7 @@ RESERVED_COLUMNS = frozenset(
         "unit",
         "spread",
         "repetitions",
+        "without_value",
         "ci95_low",
         "ci95_high",
         "note",
@@ -108,6 +110,8 @@ def with_flows(document: Item, factors: Mapping[str, FactorSpec]) -> dict[str, F
 def _read_factor(name: str, item: Item, document: Item, problems: Problems) -> FactorSpec:
     if name in RESERVED_COLUMNS:
         problems.add(item, f'"{name}" is a column of the tables; call the factor otherwise')
+    if name in METRICS:
+        problems.add(item, f'"{name}" is a metric of netwarp, and one table may have both; call the factor otherwise')
     if not NAME.fullmatch(name) or (name in TOP and name != KERNEL):
         problems.add(item, f'"{name[:40]}" is no name for a factor: 1 to 32 of a-z 0-9 _ -, and no key of a spec')
     levels_item = item.get("levels")

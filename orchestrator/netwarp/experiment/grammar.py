@@ -4,7 +4,9 @@ added in both.
 
 from __future__ import annotations
 
-from ..core.outputs import MOMENTS, MOST_PACKETS
+from typing import get_args
+
+from ..core.outputs import MOMENTS, MOST_PACKETS, Statistic
 from .fields import Field, quantity
 from .pages import PAGE
 
@@ -219,6 +221,7 @@ TABLE: dict[str, Field] = {
     "rows": Field("names", '["variant"]'),
     "columns": Field("names", '["outage"]'),
     "beside": Field("names", '["mathis_bit_s"]'),
+    "statistic": Field("choice", '"max"', choices=get_args(Statistic)),
     "where": LEVELS,
     "around": Field("names", '["fault", "repair"]', choices=MOMENTS),
     "packets": Field("integer", "4", low=1, high=MOST_PACKETS),

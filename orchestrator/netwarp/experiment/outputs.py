@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from ..core.metrics.catalogue import METRICS
 from ..core.metrics.expressions import OF_THE_CELL, OF_THE_FLOW, expression_problem
-from ..core.outputs import EXPERIMENT, FLOW, Figure, FigureKind, Levels, Metric, Table
+from ..core.outputs import EXPERIMENT, FLOW, Figure, FigureKind, Levels, Metric, Statistic, Table
 from .factors import DOES_NOT_APPLY, FactorSpec, check_condition, check_experiment
 from .fields import read_levels, read_names, read_texts
 from .grammar import METRIC, TABLE
@@ -101,7 +102,9 @@ def read_tables(document: Item, names: Names, problems: Problems) -> tuple[Table
         _check_twice(item, (*rows, *columns), problems)
         flows, where = read_flows(item, names, problems), read_selector(item, names, problems, (*rows, *columns))
         beside = read_beside(item, metric, names.metrics, problems)
-        tables.append(Table(name, read_title(item, name), metric, flows, rows, columns, where, beside))
+        tables.append(
+            Table(name, read_title(item, name), metric, flows, rows, columns, where, beside, read_statistic(item))
+        )
     return tuple(tables)
 
 
@@ -160,6 +163,13 @@ def read_beside(item: Item, metric: str, metrics: Mapping[str, Metric], problems
             units = f"{metrics[name].unit or 'no unit'}, {metric} in {metrics[metric].unit or 'no unit'}"
             problems.add(child.part(name), f"{name} is in {units}; what stands beside it must have its unit")
     return names
+
+
+def read_statistic(item: Item) -> Statistic:
+    """The number of several repetitions that a table shows; by default their mean. (The grammar has refused others.)"""
+    asked = item.get("statistic")
+    known: tuple[Statistic, ...] = get_args(Statistic)
+    return next((each for each in known if asked is not None and asked.value == each), "mean")
 
 
 def read_kind(item: Item) -> FigureKind:

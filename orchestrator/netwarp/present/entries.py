@@ -13,8 +13,9 @@ from .run_data import Row, RunData, number
 class Entry:
     """One place of a table: its levels, the number measured there (base unit), and the sources' numbers.
 
-    low, high: 95 % confidence interval over n repetitions, None if there is none. spread: deterministic, single or
-    ci95. note: what is missing. cells: ids of the cells of this place, completed or not.
+    low, high: 95 % confidence interval over n repetitions, None if there is none. without: how many more had no value.
+    spread: deterministic, single or ci95, or the statistic that was asked for. note: what is missing. cells: ids of the
+    cells of this place, completed or not.
     """
 
     levels: tuple[str, ...]
@@ -22,6 +23,7 @@ class Entry:
     low: float | None
     high: float | None
     n: int
+    without: int
     spread: str
     note: str
     references: Mapping[str, float]
@@ -77,6 +79,7 @@ def _entry(
         low=number(row.get("ci95_low")),
         high=number(row.get("ci95_high")),
         n=int(number(row.get("repetitions")) or 0),
+        without=int(number(row.get("without_value")) or 0),
         spread=row.get("spread") or "",
         note=row.get("note") or "",
         references={source: value for source in sources if (value := number(row.get(source))) is not None},

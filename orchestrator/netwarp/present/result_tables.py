@@ -50,18 +50,22 @@ def _signed(text: str, sign: int) -> str:
 @dataclass(frozen=True, slots=True)
 class Number:
     """One number as shown. `exact`: all its digits. `half`: half of its 95 % interval, empty where there is none; `n`:
-    how many draws it is the mean of, 0 where it is deterministic or all were equal.
+    how many draws it is the mean of, 0 where it is deterministic or all were equal. `share`: "5 of 10", the draws that
+    have a value, where others have none.
     """
 
     text: str
     exact: str
     half: str = ""
     n: int = 0
+    share: str = ""
 
     @property
     def sure(self) -> str:
-        """ "± 0.3 (n = 5)", empty where it is deterministic."""
-        return f"\u00b1 {self.half} (n = {self.n})" if self.half else "one draw" if self.n == 1 else ""
+        """ "± 0.3 (n = 5)", "± 0.3 (n = 5 of 10)", empty where it is deterministic and no draw lacks it."""
+        if self.half:
+            return f"\u00b1 {self.half} (n = {self.share or self.n})"
+        return f"of {self.share} draws" if self.share else "one draw" if self.n == 1 else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,7 @@ def make_grid(data: RunData, table: Table) -> Grid | None:
     by_place = {entry.levels: entry for entry in numbers.entries}
     metric = data.metrics.get(table.metric)
     title, unit = (metric.title, metric.unit) if metric else (table.metric, "")
+    title = title if table.statistic == "mean" else f"{title}, {table.statistic} of the draws"
     divisor, shown_unit = scale([value for e in numbers.entries for value in (e.value, *e.references.values())], unit)
     places = _decimals(numbers.entries, numbers.sources, divisor)
     return Grid(
@@ -208,6 +213,7 @@ def _place(entry: Entry, sources: tuple[str, ...], divisor: float, places: dict[
             half, n = fixed((entry.high - entry.low) / 2 / divisor, places[""]), entry.n
         elif entry.spread == "single":
             n = 1
-        measured = Number(text, repr(entry.value), half, n)
+        share = f"{entry.n} of {entry.n + entry.without}" if entry.without else ""
+        measured = Number(text, repr(entry.value), half, n, share)
     differences = tuple(difference(entry.value, entry.references.get(source)) for source in sources)
     return GridField(references, measured, differences, entry.cells, entry.note)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..core.outputs import Answer, Figure, Table
+from ..core.outputs import Answer, Figure, Statistic, Table
+from ..core.units import counted
 from ..plan.types import Plan, Selection, in_level_order
-from .run_results import CellFlow, Results
+from .run_results import CellFlow, RepeatedValue, Results
 from .verdicts import Decided
 
 Field = str | int | float | None
@@ -22,7 +23,9 @@ DETAIL_COLUMNS = (
     *("claim", "condition", "text", "kind", "metric", "tolerance", "word", "reason"),
     *("paper_ko", "paper_en", "amended"),
 )
-NUMBER_COLUMNS = ("value", "unit", "spread", "repetitions", "ci95_low", "ci95_high", "note")
+NUMBER_COLUMNS = ("value", "unit", "spread", "repetitions", "without_value", "ci95_low", "ci95_high", "note")
+SHARES: dict[Statistic, float] = {"min": 0.0, "median": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
+"""Statistic -> the share of the draws that do not exceed it."""
 DRAW_COLUMNS = ("repetition", "seed", "value", "unit", "note", "cell_id")
 NOT_RUN = "NOT_RUN"
 
@@ -102,9 +105,10 @@ def detail_rows(decided: Sequence[Decided]) -> Rows:
 def number_rows(results: Results, output: Table | Figure) -> Rows:
     """A table or figure: one row per combination of levels, with the measured number and every source's number.
 
-    value: mean over the repetitions. spread: deterministic; single (one draw of something random); equal in n draws; or
-    ci95. note: what is missing. A source has a number in a row if it has exactly one for all cells of that row. The
-    last columns are the means of the metrics shown beside it.
+    value: mean over the repetitions, or the table's statistic of them. repetitions: with a value; without_value: those
+    that completed and had nothing to measure. spread: deterministic; single (one draw of something random); equal in n
+    draws; or ci95. note: what is missing. A source has a number in a row if it has exactly one for all cells of that
+    row. The last columns are the same number of the metrics shown beside it.
     """
     plan = results.plan
     axes = output.axes
@@ -112,20 +116,26 @@ def number_rows(results: Results, output: Table | Figure) -> Rows:
     sources = [source.name for source in plan.sources]
     rows: list[tuple[Field, ...]] = []
     selection = Selection(plan)
+    statistic = output.statistic if isinstance(output, Table) else "mean"
     for levels, group in combinations(results, output):
         cells, flow = [cell_flow.cell for cell_flow in group], group[0].flow
         measured = results.repeated(cells, flow, output.metric)
-        estimate = measured.estimate()
-        number: tuple[Field, ...] = (
-            (None, unit, "", 0, None, None)
-            if estimate is None
-            else (estimate.mean, unit, estimate.said, estimate.n, estimate.low, estimate.high)
-        )
+        value, *spread = _number_of(measured, statistic)
         others = (_published(plan, selection, source, output.metric, group) for source in sources)
-        beside = (results.repeated(cells, flow, metric).estimate() for metric in output.beside)
-        means = (other.mean if other is not None else None for other in beside)
-        rows.append((*levels, *number, measured.missing, *others, *means))
+        beside = (_number_of(results.repeated(cells, flow, metric), statistic)[0] for metric in output.beside)
+        rows.append((*levels, value, unit, *spread, measured.missing, *others, *beside))
     return Rows(output.name, (*axes, *NUMBER_COLUMNS, *sources, *output.beside), tuple(rows))
+
+
+def _number_of(measured: RepeatedValue, statistic: Statistic) -> tuple[Field, ...]:
+    """Value, spread, repetitions, without_value and the interval's ends."""
+    estimate = measured.estimate()
+    if estimate is None:
+        return None, "", 0, measured.without, None, None
+    if statistic == "mean":
+        return estimate.mean, estimate.said, estimate.n, measured.without, estimate.low, estimate.high
+    value, said = measured.worst(SHARES[statistic]), f"{statistic} of {counted(estimate.n + measured.without, 'draw')}"
+    return value, said, estimate.n, measured.without, None, None
 
 
 def draw_rows(results: Results, figure: Figure) -> Rows:

@@ -24,7 +24,8 @@ CLOCK_S = 1e-6
 class RepeatedValue:
     """One metric of one combination of levels, over its repetitions.
 
-    values: by repetition, of the COMPLETED cells that have one. missing: why a value is missing; "" if none is.
+    values: by repetition, of the COMPLETED cells that have one. without: how many others completed, and had nothing to
+    measure: the event did not happen in their window. missing: why a value is missing; "" if none is.
     """
 
     cells: tuple[Cell, ...]
@@ -36,8 +37,17 @@ class RepeatedValue:
     """True if every cell was asked for the metric (an older run may not know it)."""
     resolution: float = 0.0
     """How far two values may be apart without being told apart by the clock (the metric's unit)."""
+    without: int = 0
     on_wall_clock: bool = False
     """True if the cells ran on the wall clock, where no run is the last one again, whatever the plan says."""
+
+    def worst(self, share: float) -> float | None:
+        """The draw that this share of the draws does not exceed. One without a value exceeds every other: its event had
+        not happened, or its wait had not ended; None: it is such a draw, or there is none.
+        """
+        rank = math.ceil(share * (len(self.values) + self.without))
+        known = sorted(self.values.values())
+        return known[max(rank, 1) - 1] if known and rank <= len(known) else None
 
     @property
     def random(self) -> bool:
@@ -151,6 +161,7 @@ class Results:
         values: dict[int, float] = {}
         missing: list[str] = []
         failed = not cells
+        without = 0
         measured = bool(cells)
         for cell in cells:
             name = self.name(cell)
@@ -162,6 +173,7 @@ class Results:
                 missing.append(f"{name} {outcome.outcome if outcome is not None else 'was not run'}")
             elif value is None:
                 missing.append(f"{name} has no {metric}")
+                without += 1
                 measured &= name in self.by_cell and (flow, metric) in self.by_cell[name].columns.at
             else:
                 values[cell.repetition] = value
@@ -169,7 +181,8 @@ class Results:
         if len(values) > 1:
             size = max(map(abs, values.values()))
             finest = alike_within(metric, self._units.get(metric, ""), size, cells[0].duration_ns / 1e9, CLOCK_S)
-        return RepeatedValue(tuple(cells), values, "; ".join(missing), failed, measured, finest, self.on_wall_clock)
+        said = "; ".join(missing)
+        return RepeatedValue(tuple(cells), values, said, failed, measured, finest, without, self.on_wall_clock)
 
     def cells(self, where: Levels) -> tuple[Cell, ...]:
         """The cells of the plan that match a selector, in order."""

@@ -12,7 +12,8 @@ import msgspec
 import polars as pl
 
 from ..core.errors import SpecError, StoreError
-from ..core.outputs import Source
+from ..core.metrics.catalogue import METRICS
+from ..core.outputs import Metric, Source
 from ..core.units import base_values
 from .run_dir import RunDir, read_json, write_atomic
 from .tables import NUMBERS, unguarded
@@ -24,10 +25,11 @@ LAST_OF_EVERY_CELL = "virtual_s"
 """The column of cells.csv behind which the factors stand."""
 
 
-class _Sources(msgspec.Struct):
-    """The part of outputs.json that says which more columns hold numbers."""
+class _Outputs(msgspec.Struct):
+    """The part of outputs.json that says which more columns hold numbers, and which more names are metrics."""
 
     sources: tuple[Source, ...]
+    metrics: tuple[Metric, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -48,16 +50,22 @@ class RunFrames:
     def cells(self) -> pl.DataFrame:
         """One row per cell of the plan: cells.csv, plus a numeric column for each factor whose levels are quantities.
 
-        `outage` ("10 s") also gives `outage_s` (10.0), `rate` ("5 Mbit/s") `rate_bit_s` (5e6); null if a factor does
-        not apply ("-").
+        `delay` ("10 s") also gives `delay_s` (10.0), `rate` ("5 Mbit/s") `rate_bit_s` (5e6); null if a factor does
+        not apply ("-"). Where a metric has that name, `level` is in the column's (`outage_level_s`): one table may have
+        both.
         """
+        metrics = {*METRICS, *(metric.name for metric in self._outputs.metrics)}
         frame = self.table("cells")
         quantities = []
         for factor in self.factors:
             levels = frame[factor].unique().to_list()
             read = base_values([level for level in levels if level != "-"])
-            if read is not None and f"{factor}_{read.unit}" not in frame.columns:
-                quantities.append(_mapped(frame[factor], read.values, pl.Float64).alias(f"{factor}_{read.unit}"))
+            if read is None:
+                continue
+            name = f"{factor}_{read.unit}"
+            name = f"{factor}_level_{read.unit}" if name in metrics else name
+            if name not in frame.columns:
+                quantities.append(_mapped(frame[factor], read.values, pl.Float64).alias(name))
         return frame.with_columns(quantities)
 
     @cached_property
@@ -91,7 +99,7 @@ class RunFrames:
     def table(self, name: str) -> pl.DataFrame:
         """tables/<name>.csv. Raises StoreError if there is no such table."""
         frame = self._text(name)
-        sources = {source.name for source in read_json(RunDir(self.path).outputs, _Sources).sources}
+        sources = {source.name for source in self._outputs.sources}
         numbers = (NUMBERS | sources) - set(self.factors)
         return frame.with_columns(
             _number(column) if column.name in numbers else _text(column) for column in frame.get_columns()
@@ -103,6 +111,10 @@ class RunFrames:
             out = io.BytesIO()
             (self.cells if name == "cells" else self.table(name)).write_parquet(out)
             write_atomic(self.path / "tables" / f"{name}.parquet", out.getvalue())
+
+    @cached_property
+    def _outputs(self) -> _Outputs:
+        return read_json(RunDir(self.path).outputs, _Outputs)
 
     def _text(self, name: str) -> pl.DataFrame:
         path = self.path / "tables" / f"{name}.csv"

@@ -46,14 +46,23 @@ def test_columns_have_their_types(run: RunDir) -> None:
 def test_levels_that_are_quantities_are_numbers_too(run: RunDir) -> None:
     frames = netwarp.load_run(run.root)
     assert frames.factors == ("outage", "variant", "failover")
-    seconds = dict(frames.cells.select("outage", "outage_s").iter_rows())
+    seconds = dict(frames.cells.select("outage", "outage_level_s").iter_rows())
     assert seconds == {"0 s": 0.0, "5 s": 5.0, "10 s": 10.0, "20 s": 20.0}
-    assert frames.cells.columns[-1] == "outage_s", "variant and failover are words"
+    assert frames.cells.columns[-1] == "outage_level_s", "variant and failover are words"
+
+
+def test_a_wide_table_has_one_column_of_a_name(run: RunDir) -> None:
+    """The notebook's: a factor `outage` had a column `outage_s`, as the metric is called."""
+    frames = netwarp.load_run(run.root)
+    wide = frames.measurements.filter(pl.col("flow") != "").pivot("metric", index=["cell_id", "flow"], values="value")
+    columns = wide.join(frames.cells, on="cell_id").columns
+    assert "outage_s" in columns and "outage_level_s" in columns
+    assert not [name for name in columns if name.endswith("_right")]
 
 
 def test_a_metric_stands_beside_the_factors_of_its_cells(run: RunDir) -> None:
     goodput = netwarp.load_run(run.root).metric("goodput_bit_s")
-    of_tcp = goodput.filter((pl.col("variant") == "tcp") & (pl.col("outage_s") == 10.0))
+    of_tcp = goodput.filter((pl.col("variant") == "tcp") & (pl.col("outage_level_s") == 10.0))
     assert of_tcp["value"].to_list() == [410000.0] and of_tcp["flow"].to_list() == ["ftp"]
     with pytest.raises(netwarp.SpecError, match=r"no cell has the metric 'speed'; there is: .*goodput_bit_s"):
         netwarp.load_run(run.root).metric("speed")

@@ -199,6 +199,7 @@ def test_one_error(old: str, new: str, key: str, says: str, example: str) -> Non
         ('[factor.x]\nlevels = ["-"]\n', "levels", "cannot name a level"),
         ('[factor.duration]\nlevels = ["1 s"]\n', "[factor.duration]", "no name for a factor"),
         ('[factor.value]\nlevels = ["1 s"]\n', "[factor.value]", "is a column of the tables"),
+        ('[factor.outage_s]\nlevels = ["1 s"]\n', "[factor.outage_s]", "is a metric of netwarp"),
         ('[factor.x]\nlevels = ["1 s"]\n[factor.x."2 s"]\n', '[factor.x."2 s"]', 'neither a key of a factor nor one of its'),
         (FACTOR + '[factor.x."1 s"]\nlink.p1.rat = "1 kbit/s"\n', "link.p1.rat ", 'unknown key "rat", did you mean "rate"?'),
         (FACTOR + '[factor.x."1 s"]\nlink.p1.rate = "1"\n', "link.p1.rate", "bare number"),

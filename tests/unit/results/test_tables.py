@@ -8,10 +8,12 @@ import itertools
 import math
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from netwarp.core.errors import StoreError
+from netwarp.core.outputs import Statistic
 from netwarp.core.types import CellOutcome, Measurement, Outcome
 from netwarp.plan import make_plan
 from netwarp.plan.types import Plan
@@ -137,6 +139,22 @@ def test_repetitions(tmp_path: Path) -> None:
     assert by[1]["ci95_high"] == pytest.approx(2.0 + 4.303 / math.sqrt(3))
     assert (by[2]["spread"], by[2]["repetitions"]) == ("ci95", 2)
     assert "FAILED" in str(by[2]["note"])
+
+
+def test_draws_without_a_value_are_counted_and_exceed_all_others(tmp_path: Path) -> None:
+    """What never happened in its window: a mean of the others says less than it seems, and no maximum is known."""
+    p = plan(tmp_path, repetitions=4, more=LOSS)
+    measured = results(p, [5.0, 7.0, None, None] + [1.0, 2.0, 3.0, 9.0] + [None] * 4)
+
+    def found(statistic: Statistic) -> list[tuple[object, ...]]:
+        rows = number_rows(measured, msgspec.structs.replace(p.tables[0], statistic=statistic))
+        names = ("value", "spread", "repetitions", "without_value")
+        return [tuple(row[rows.header.index(name)] for name in names) for row in rows.rows]
+
+    assert found("mean") == [(6.0, "ci95", 2, 2), (3.75, "ci95", 4, 0), (None, "", 0, 4)]
+    assert found("max") == [(None, "max of 4 draws", 2, 2), (9.0, "max of 4 draws", 4, 0), (None, "", 0, 4)]
+    assert [row[0] for row in found("median")] == [7.0, 2.0, None]
+    assert [row[0] for row in found("min")] == [5.0, 1.0, None]
 
 
 def test_one_draw_of_something_random_is_no_estimate(tmp_path: Path) -> None:
