@@ -51,7 +51,7 @@ later.
 """
 COUNTERS = ("net/snmp", "net/netstat", "net/sctp/snmp")
 """The kernel's counters of a host's namespace, read after everything has ended."""
-LATE_NS = (1_000, 200_000)
+LATE_NS = (1_000, 1_000_000)
 """How late a timer of the kernel may be, on the virtual and on the wall clock, before that takes from htb's rate: the
 virtual one goes in steps of 256 ns.
 """

@@ -12,7 +12,7 @@ change     in place, of what differs. A rate that changes is htb's from the star
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -197,7 +197,7 @@ class Shaping:
         whole = replace(direction.pending or direction, broken="", pending=None)
         if direction.broken == "cut":
             return self._become(replace(whole, generation=whole.generation + 1))
-        return self._become(replace(whole, turn=whole.turn + 1))
+        return self._become(replace(whole, turn=whole.turn + 1), again=direction.pending is not None)
 
     def _change(self, direction: _Direction, shape: LinkImpairment) -> list[tuple[int, Request]]:
         before = direction.pending or direction
@@ -209,12 +209,15 @@ class Shaping:
         if direction.broken:
             self._directions[direction.link, direction.name] = replace(direction, pending=changed)
             return []
-        return self._become(changed)
+        return self._become(changed, again=True)
 
-    def _become(self, now: _Direction) -> list[tuple[int, Request]]:
+    def _become(self, now: _Direction, *, again: bool = False) -> list[tuple[int, Request]]:
+        """again: netem is asked also for what it has already. It alters nothing, but each request takes some virtual
+        time, by which the captures of cells would differ from those of earlier versions.
+        """
         was = self._directions[now.link, now.name]
         self._directions[now.link, now.name] = now
-        return self._build(now, self._stages(was))
+        return self._build(now, self._stages(was), again=again)
 
     def _stages(self, direction: _Direction) -> list[ExpectedQdisc]:
         """From the root down, then the line's."""
@@ -256,13 +259,15 @@ class Shaping:
             if stage is not None
         ]
 
-    def _build(self, direction: _Direction, there: list[ExpectedQdisc] | None = None) -> list[tuple[int, Request]]:
+    def _build(
+        self, direction: _Direction, there: Sequence[ExpectedQdisc] = (), *, again: bool = False
+    ) -> list[tuple[int, Request]]:
         """The requests for its qdiscs where others are there: what is the same stays untouched."""
-        old = {(qdisc.ifindex, qdisc.handle): qdisc.stage for qdisc in there or ()}
+        old = {(qdisc.ifindex, qdisc.handle): qdisc.stage for qdisc in there}
         requests: list[tuple[int, Request]] = []
         for want in self._stages(direction):
             stage, same = want.stage, old.get((want.ifindex, want.handle))
-            if stage == same:
+            if stage == same and not (again and isinstance(stage, Netem)):
                 continue
             if same is None or not isinstance(stage, Htb):
                 asked = stage.in_place() if isinstance(stage, AqmQdisc) and same is not None else stage

@@ -100,7 +100,7 @@ def test_a_wall_clock_gives_more_credit() -> None:
     wall = compile_cell(cell_of(BASE + SLOWER), Clock(t0_after_ready_ns=10**9))
     credits = [[qdisc.stage.credit_ticks for qdisc in each.installed if isinstance(qdisc.stage, Htb)]
                for each in (compiled(BASE + SLOWER), wall)]  # fmt: skip
-    assert credits == [[1_000 // 64], [200_000 // 64]]
+    assert credits == [[1_000 // 64], [1_000_000 // 64]]
 
 
 def test_an_interface_that_goes_down_takes_the_waiting_with_it() -> None:
