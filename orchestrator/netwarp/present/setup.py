@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from ..core.numbers import readable, with_unit
 from ..core.types import Cell, LinkImpairment
+from .impairments import in_words
 from .run_data import RunData
 
 MOST_NETWORKS = 4
@@ -109,21 +110,12 @@ def _link(cells: Sequence[Cell], number: int) -> str:
 
 
 def _impairment(shape: LinkImpairment) -> str:
-    queue = (
-        f"{shape.queue_packets} packets"
-        if shape.queue_packets
-        else with_unit(shape.queue_bytes, "bytes")
-        if shape.queue_bytes
-        else ""
-    )
-    parts = (
-        with_unit(shape.rate_bit_s, "bit/s") if shape.rate_bit_s else "no rate",
-        f"{readable(shape.one_way_delay_ns / 1e6)} ms one way",
-        f"queue {queue}" if queue else "",
-        shape.aqm.text() if shape.aqm else "",
-        f"loss {readable(100 * shape.loss_ratio)} %" if shape.loss_ratio else "",
-    )
-    return ", ".join(part for part in parts if part)
+    """Rate and delay also where there are none; then all that is configured besides."""
+    words = in_words(shape)
+    rate, delay = words.pop("rate_bit_s", "no rate"), f"{readable(shape.one_way_delay_ns / 1e6)} ms one way"
+    queue = [words.pop(name) for name in ("queue_packets", "queue_bytes") if name in words]
+    words.pop("one_way_delay_ns", None)
+    return ", ".join([rate.removeprefix("rate "), delay, *queue, *words.values()])
 
 
 def _values(texts: Iterable[str]) -> str:

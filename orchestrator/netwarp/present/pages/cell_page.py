@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from ...core.numbers import DASH, SCALED, given, with_unit
-from ...core.types import Cell, Check, Link, LinkImpairment
+from ...core.numbers import DASH, SCALED, with_unit
+from ...core.types import Cell, Check, Link
 from ...core.units import Kind, Quantity, format_quantity
 from ...store import compressed
 from ...store.derived import CellSeries, Pages
@@ -18,6 +18,7 @@ from ...store.environment import Environment
 from ...store.packs import PackedPath
 from ...store.run_dir import CellDir, read_json
 from ..html import url
+from ..impairments import in_words, losses, others
 from ..machines import machines_view
 from ..metric_names import GROUP_ORDER, unit_beside
 from ..run_data import CellResult, RunData
@@ -86,45 +87,26 @@ def quantity(kind: Kind, value: float | None, nothing: str = DASH) -> str:
 
 def _link_rows(link: Link) -> list[dict[str, str]]:
     """A link's two directions, as configured."""
-    return [
-        {
-            "link": link.name,
-            "direction": f"{sender} \u2192 {receiver}",
-            "rate": quantity("rate", shape.rate_bit_s, "unlimited")
-            + (" (Ethernet)" if shape.layer == "ethernet" else ""),
-            "one-way delay": quantity("time", shape.one_way_delay_ns),
-            "queue": quantity("packets", shape.queue_packets)
-            if shape.queue_bytes is None
-            else quantity("data", shape.queue_bytes),
-            "loss": _loss(shape),
-            "other": _other(shape),
-            "MTU": f"{link.mtu_bytes} B",
-        }
-        for sender, receiver, shape in ((link.a, link.b, link.forward), (link.b, link.a, link.backward))
-    ]
-
-
-def _loss(shape: LinkImpairment) -> str:
-    if shape.burst_loss is not None:
-        burst = shape.burst_loss
-        good, bad = burst.good_loss_ratio, burst.bad_loss_ratio
-        return f"Gilbert-Elliott p={given(burst.p_ratio)} r={given(burst.r_ratio)} bad={given(bad)} good={given(good)}"
-    return quantity("ratio", shape.loss_ratio) if shape.loss_ratio else "none"
-
-
-def _other(shape: LinkImpairment) -> str:
-    parts = []
-    if shape.jitter_ns:
-        parts.append(f"jitter {quantity('time', shape.jitter_ns)} {shape.distribution}")
-    if shape.aqm is not None:
-        parts.append(shape.aqm.text())
-    if shape.keeps_order:
-        parts.append("in order")
-    for name in ("duplicate", "corrupt", "reorder"):
-        ratio = getattr(shape, f"{name}_ratio")
-        if ratio:
-            parts.append(f"{name} {quantity('ratio', ratio)}")
-    return ", ".join(parts)
+    rows = []
+    for sender, receiver, shape in ((link.a, link.b, link.forward), (link.b, link.a, link.backward)):
+        words = in_words(shape)
+        said = ("rate_bit_s", "layer", "one_way_delay_ns", "queue_packets", "queue_bytes")
+        rows.append(
+            {
+                "link": link.name,
+                "direction": f"{sender} \u2192 {receiver}",
+                "rate": quantity("rate", shape.rate_bit_s, "unlimited")
+                + (" (Ethernet)" if shape.layer == "ethernet" else ""),
+                "one-way delay": quantity("time", shape.one_way_delay_ns),
+                "queue": quantity("packets", shape.queue_packets)
+                if shape.queue_bytes is None
+                else quantity("data", shape.queue_bytes),
+                "loss": losses(words),
+                "other": others(words, said),
+                "MTU": f"{link.mtu_bytes} B",
+            }
+        )
+    return rows
 
 
 def _flow(cell: Cell, number: int) -> dict[str, Any]:

@@ -1,0 +1,53 @@
+"""The words of a link's impairment: no field of it is left out."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from netwarp.core.types import Aqm, GilbertElliott, LinkImpairment, PacketRule
+from netwarp.present.impairments import in_words, losses, others
+from netwarp.present.setup import _impairment
+
+VALUES = {
+    "one_way_delay_ns": (20_000_000, "one way delay 20 ms"),
+    "jitter_ns": (5_000_000, "jitter 5 ms"),
+    "jitter_correlation_ratio": (0.25, "jitter correlation 25 %"),
+    "distribution": ("normal", "distribution normal"),
+    "loss_ratio": (0.01, "loss 1 %"),
+    "loss_correlation_ratio": (0.5, "loss correlation 50 %"),
+    "burst_loss": (GilbertElliott(0.01, 0.3), "burst loss p=0.01 r=0.3 bad=1 good=0"),
+    "duplicate_ratio": (0.02, "duplicate 2 %"),
+    "corrupt_ratio": (0.001, "corrupt 0.1 %"),
+    "reorder_ratio": (0.03, "reorder 3 %"),
+    "rate_bit_s": (1_500_000, "rate 1.5 Mbit/s"),
+    "queue_packets": (1, "queue 1 packet"),
+    "layer": ("ethernet", "layer ethernet"),
+    "keeps_order": (True, "keeps order"),
+    "queue_bytes": (65_536, "queue 64 KiB"),
+    "bit_error_ratio": (1e-5, "bit error 1\u00d710\u207b\u2075"),
+    "byte_error_ratio": (0.001, "byte error 0.001"),
+    "packet_rules": (
+        (PacketRule("drop", (3, 7)), PacketRule("delay", (1,), "data", 2_000_000)),
+        "drop packets 3, 7; delay data packets 1 by 2 ms",
+    ),
+    "aqm": (Aqm("codel", True, {}), "codel that marks (ECN)"),
+}
+
+
+@pytest.mark.parametrize("field", LinkImpairment.__struct_fields__)
+def test_every_field_is_said_in_the_report(field: str) -> None:
+    """By the set-up's line and by the cell's page, in words of its own."""
+    value, words = VALUES[field]
+    shape = msgspec.structs.replace(LinkImpairment(), **{field: value})
+    assert in_words(shape) == {field: words}
+    if field == "one_way_delay_ns":
+        assert _impairment(shape) == "no rate, 20 ms one way"
+        return
+    assert words.removeprefix("rate ") in _impairment(shape)
+    assert (losses(in_words(shape)) == words) != (others(in_words(shape), ()) == words)
+
+
+def test_what_loses_packets_is_no_loss_of_none() -> None:
+    shape = LinkImpairment(bit_error_ratio=1e-5, packet_rules=(PacketRule("drop", (3,)),))
+    assert losses(in_words(shape)) == "bit error 1\u00d710\u207b\u2075, drop packets 3"
+    assert losses(in_words(LinkImpairment())) == "none"
