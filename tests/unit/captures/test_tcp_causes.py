@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from netwarp.captures.tcp import RetransmissionCause, analyze_tcp
-from support.tcp_story import MSS, Story
+from support.captures import T
+from support.tcp_story import MS, MSS, Story
 
 UNKNOWN, FAST, TIMEOUT, AFTER_TIMEOUT = (
     RetransmissionCause.UNKNOWN,
@@ -80,3 +81,52 @@ def test_what_a_timer_may_have_sent_again_while_reports_come_in_is_not_known(tmp
         story.data(4 + 2 * k, 4001 + k * MSS).ack(4.9 + 2 * k, 1, (1001, 5001 + k * MSS), echo=2)
     story.data(254, 1).ack(255, 1, (1001, 129_001), echo=2).data(256, 129_001).ack(257, 130_001, echo=254)
     assert whys(story, tmp_path) == [FAST, UNKNOWN]
+
+
+def receivers(story: Story, rtt_ms: float, lost: set[int]) -> Story:
+    """The story as the receiver sees it: without the packets `lost`, data half a round trip later, ACKs earlier."""
+    packets = [
+        (at + round((-1 if packet[26:30] == b"\x0a\0\0\2" else 1) * rtt_ms * MS / 2), packet)
+        for place, (at, packet) in enumerate(story.packets) if place not in lost
+    ]  # fmt: skip
+    return Story(packets=sorted(packets, key=lambda item: item[0]))
+
+
+def test_at_the_receiver_timestamps_tell_what_the_sender_knew(tmp_path: Path) -> None:
+    """Of five segments the third is lost, and sent again at the third SACK; of the next two the first, sent again
+    300 ms later, when no ACK had come for long.
+    """
+    story = Story().handshake(40)
+    for k in range(5):
+        story.data(41 + k, 1 + k * MSS)
+    story.ack(82, 2001, echo=42)
+    for k in (3, 4):
+        story.ack(81 + k, 2001, (3001, 1 + (k + 1) * MSS), echo=42)
+    story.data(86, 2001).ack(126, 5001, echo=86).data(127, 5001).data(128, 6001)
+    story.ack(168, 5001, (6001, 7001), echo=86).data(169, 5001).data(460, 5001).ack(500, 7001, echo=460)
+    lost = {place for place, (at, _) in enumerate(story.packets) if at - T in (43 * MS, 127 * MS, 169 * MS)}
+    found = analyze_tcp(receivers(story, 40, lost).capture(tmp_path), 0, at=1).directions[0].retransmissions
+    assert found is not None
+    assert [RetransmissionCause(code) for code in found.cause] == [FAST, TIMEOUT]
+
+
+def test_a_packet_that_the_network_doubled_is_no_tail_probe(tmp_path: Path) -> None:
+    story = Story().handshake(40).data(41, 1).ack(81, 1001, echo=41).data(82, 1001).data(83, 2001)
+    story.ack(123, 3001, echo=83).data(130, 3001).ack(170, 4001, echo=130)
+    at, packet = story.packets[-2]
+    seen = receivers(story, 40, set())
+    seen.packets.append((at + 20 * MS + 3 * MS, packet))
+    seen.packets.sort(key=lambda item: item[0])
+    found = analyze_tcp(seen.capture(tmp_path), 0, at=1).directions[0].retransmissions
+    assert found is not None
+    assert [RetransmissionCause(code) for code in found.cause] == [UNKNOWN]
+
+
+def test_what_the_senders_own_queue_dropped_was_sent_again(tmp_path: Path) -> None:
+    """The first transmission is in no capture below the queue."""
+    story = Story().handshake(1)
+    for k in (0, 2, 3, 4):
+        story.data(2 + k / 10, 1 + k * MSS)
+    for k in (2, 3, 4):
+        story.ack(3 + k / 10, 1001, (2001, 1 + (k + 1) * MSS), echo=2)
+    assert whys(story.data(4, 1001).ack(5, 5001, echo=4), tmp_path) == [FAST]

@@ -16,12 +16,16 @@ CONTROL = SYN | FIN | RST
 @dataclasses.dataclass(frozen=True)
 class Reports:
     """The acknowledgements of one end. duplicate: RFC 5681 2; duplicates: number since the last one that advanced, this
-    one included; highest_sack: highest number reported by then; dsack: its segment, start, end (RFC 2883 4).
+    one included; highest_sack: highest number reported by then; newest: a segment, start, end of what the first block
+    reports, which holds what arrived last (RFC 2018 4); dsack: likewise of duplicates (RFC 2883 4).
     """
 
     duplicate: Bools
     duplicates: Ints
     highest_sack: Ints
+    newest_segment: Ints
+    newest_start: Ints
+    newest_end: Ints
     dsack_segment: Ints
     dsack_start: Ints
     dsack_end: Ints
@@ -35,31 +39,35 @@ def reports_of(acks: DirectionColumns, data: DirectionColumns, blocks: Rows) -> 
     highest = np.full(len(acks), UNKNOWN)
     with_blocks = np.flatnonzero(acks.sack_blocks) if len(blocks) else np.zeros(0, dtype=np.int64)
     none = np.zeros(0, dtype=np.int64)
-    dsacks = (none, none, none)
+    newest = dsacks = (none, none, none)
     if len(with_blocks):
         counts = acks.sack_blocks[with_blocks].astype(np.int64)
         begin = np.cumsum(counts) - counts
         place = np.arange(counts.sum()) + np.repeat(acks.first_block[with_blocks] - begin, counts)
         start, end = blocks["start"][place], blocks["end"][place]
         highest[with_blocks] = np.maximum.reduceat(end, begin)
-        dsacks = _dsacks(acks.ack[with_blocks], start, end, begin, counts)
+        is_dsack = _dsacks(acks.ack[with_blocks], start, end, begin, counts)
+        newest, dsacks = ((with_blocks[of], start[begin[of]], end[begin[of]]) for of in (~is_dsack, is_dsack))
     return Reports(
         duplicate=duplicate,
         duplicates=since,
         highest_sack=np.maximum.accumulate(highest),
-        dsack_segment=with_blocks[dsacks[0]],
+        newest_segment=newest[0],
+        newest_start=newest[1],
+        newest_end=newest[2],
+        dsack_segment=dsacks[0],
         dsack_start=dsacks[1],
         dsack_end=dsacks[2],
     )
 
 
-def _dsacks(ack: Ints, start: Ints, end: Ints, begin: Ints, counts: Ints) -> tuple[Ints, Ints, Ints]:
+def _dsacks(ack: Ints, start: Ints, end: Ints, begin: Ints, counts: Ints) -> Bools:
     """A first block that lies below the acknowledgement or within the second block is a DSACK (RFC 2883 4)."""
     first, low, high = begin, start[begin], end[begin]
     second = np.minimum(first + 1, len(start) - 1)
     within = (counts > 1) & (start[second] <= low) & (high <= end[second])
-    is_dsack = ((high <= ack) | within) & (low < high)
-    return np.flatnonzero(is_dsack), low[is_dsack], high[is_dsack]
+    is_dsack: Bools = ((high <= ack) | within) & (low < high)
+    return is_dsack
 
 
 def duplicate_acks(acks: DirectionColumns, data: DirectionColumns) -> Bools:

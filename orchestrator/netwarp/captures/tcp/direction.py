@@ -17,6 +17,7 @@ from .capture_position import CapturePosition, smallest
 from .columns import TIMESTAMP, DirectionColumns, before_each
 from .retransmission import Arrivals, RetransmissionCause, Retransmissions, arrivals_of, retransmissions_of
 from .rtt import Samples, by_sequence, by_timestamps
+from .sender_clock import reaction_ns
 
 Total = float | int | None
 
@@ -62,10 +63,11 @@ class Direction:
 
     @functools.cached_property
     def retransmissions(self) -> Retransmissions | None:
-        """None in a capture at the other end: it does not show lost segments, nor when acknowledgements arrived at the
-        sender.
+        """Of a capture behind losses those that got there, and only by timestamps: it shows neither what was lost, nor
+        when acknowledgements arrived at the sender. None: at the other end without timestamps.
         """
-        if self.position.is_far or self.blocks is None:
+        near_ns = reaction_ns(self.data, self.acks)
+        if (self.position.is_far and near_ns is None) or self.blocks is None:
             return None
         permitted = bool(self.acks.sack_blocks.any()) if self.sack is None else self.sack
         rtt_min_ns = smallest(self.rtt.rtt_ns, self.position.far_ns)
@@ -77,13 +79,20 @@ class Direction:
             self.probes[0] | self.probes[1],
             rtt_min_ns=rtt_min_ns,
             rtt_ns=None if median_s is None else round(median_s * 1e9),
+            near_ns=min((known for known in (near_ns, self.position.near_ns) if known is not None), default=0),
             sack=permitted,
+            # the sender's own queue may drop as well, above a capture there
+            unseen=self._arrived.segment[self._arrived.again & (near_ns is not None)],
         )
 
     @functools.cached_property
     def arrivals(self) -> Arrivals | None:
         """None in a capture at this end, where no segment has crossed the network yet."""
-        return None if self.position.is_near else arrivals_of(self.data, self.position.round_trip_ns)
+        return None if self.position.is_near else self._arrived
+
+    @functools.cached_property
+    def _arrived(self) -> Arrivals:
+        return arrivals_of(self.data, self.position.round_trip_ns)
 
     def totals(self, t0_ns: int) -> dict[str, Total]:
         """Every total of docs/metrics.md, TCP; None: the capture cannot tell. t0_ns: what instants count from."""

@@ -15,7 +15,7 @@ from ...core.wire import RST, SYN
 from ..native import UNKNOWN, Bools, Ints
 from .ack_information import Reports
 from .columns import TIMESTAMP, DirectionColumns
-from .sender_clock import heard, queued_ns
+from .sender_clock import heard, queued_ns, unwrapped
 from .spurious import spurious_by_dsack, spurious_by_timestamps
 
 DUPLICATES_FOR_FAST = 3
@@ -83,14 +83,19 @@ def retransmissions_of(
     *,
     rtt_min_ns: int | None,
     rtt_ns: int | None,
+    near_ns: int,
     sack: bool,
+    unseen: Ints,
 ) -> Retransmissions:
     """Classify the retransmissions in `data`. probe: segments that only ask for an answer (not classified); rtt_min_ns:
-    the smallest round trip seen (None: none; a wait cannot be told from an answer then); rtt_ns: the median; sack:
-    permitted by both ends.
+    the smallest round trip seen (None: none; a wait cannot be told from an answer then); rtt_ns: the median; near_ns:
+    from the capture point to the sender and back; sack: permitted by both ends; unseen: segments whose earlier
+    transmission did not get here.
     """
-    segment = np.flatnonzero(data.is_retransmission & (data.flags & (SYN | RST) == 0) & ~probe)
-    state = _state_of(data, acks, reports, segment)
+    again = data.is_retransmission & (data.flags & (SYN | RST) == 0) & ~probe
+    again[unseen] = True
+    segment = np.flatnonzero(again)
+    state = _state_of(data, acks, reports, segment, near_ns)
     eifel = spurious_by_timestamps(data, acks, segment, state.una)
     evidence = (state.highest_sack > state.seq) | ((state.duplicates >= DUPLICATES_FOR_FAST) & (state.seq == state.una))
     # what was sent again before needs newer evidence; without SACK there is none (RFC 6582 3.2: fast once a number)
@@ -99,28 +104,43 @@ def retransmissions_of(
     head, tail = state.seq == state.una, state.end == state.highest_end
     only = head & tail
     # with evidence it may have waited for stragglers, about a round trip at most (RFC 8985 6.2, reordering window)
-    silence = max(SHORTEST_TIMER_NS, rtt_min_ns or 0)
-    own_ns = np.maximum((rtt_ns or 0) + _median(state.queued_ns), state.last_rtt_ns // SMOOTHED)
+    silence = max(SHORTEST_TIMER_NS, (rtt_min_ns or 0) + near_ns)
+    own_ns = np.maximum((rtt_ns or 0) + near_ns + _median(state.queued_ns), state.last_rtt_ns // SMOOTHED)
     quiet = state.quiet_ns >= np.where(evidence, np.maximum(max(silence, STRAGGLERS_NS), OVERDUE * own_ns), silence)
     # a timer of at least the shortest RTO, and not within a round trip of what it watches (RFC 6298 2), sends one
     # segment (RFC 5681 3.1, loss window), and nothing follows before an answer
     shortest = _shortest_rto_ns(state, head & ~evidence & state.alone)
-    timer = head & state.alone & (np.minimum(state.waited_ns, state.unanswered_ns) >= max(silence, shortest))
+    within_ns = np.where(evidence, (rtt_min_ns or 0) + near_ns, 0)  # Linux: the smoothed round trip and 200 ms
+    waited = np.minimum(state.waited_ns, state.unanswered_ns) - within_ns >= max(silence, shortest)
+    timer = head & state.alone & waited
     # a timeout while duplicates still come in: sent at none of them, none is news, and the last try or progress is long
     # ago. Of a sender that does not retransmit fast, most timeouts are so
     overdue = state.waited_ns > OVERDUE * own_ns if rtt_ns is not None else evidence & False
-    news = evidence & (state.overtaken_ns < own_ns if rtt_ns is not None else True)
+    fresh = np.where(state.overtaken, state.overtaken_ns < own_ns, state.duplicates < 2 * DUPLICATES_FOR_FAST)
+    news = evidence & (fresh if rtt_ns is not None else True)
     reaction_ns = 2 * _median(state.quiet_ns[evidence & ~again & ~overdue])
     unasked = state.quiet_ns > np.where(again, reaction_ns, max(reaction_ns, REACTION_NS))
     stale = (again | sack) & ~news & overdue & unasked
     timer &= np.where(evidence, quiet | (overdue & ~news), quiet | (again & stale))
     probe_first = tail & quiet & sack & ~again & ~evidence & ~(only & _backed_off(state))
+    probe_first &= state.unanswered_ns >= silence  # else a copy that the network made
     timer &= ~probe_first
     # where there is evidence as well, only what follows decides: a timeout's segment is answered first
     doubtful = timer & evidence & ~((quiet | stale) & state.answered_next)
     timer &= ~doubtful
-    after = _after_timeout(state, timer, begins=timer & ~_undone(state, timer, eifel)) & ~timer
-    doubtful |= _after_timeout(state, doubtful | timer, begins=doubtful)
+    undone, single = _undone(state, timer, eifel)
+    # behind losses it need not be the only one
+    several = undone & single if len(unseen) else single & False
+    after = _after_timeout(state, timer, begins=timer & ~(undone & ~single) & ~several) & ~timer
+    if len(unseen):  # and what it sent again first may be lost as well: a round trip later this may be a fast recovery
+        latest = np.maximum.accumulate(np.where(timer, state.made_ns, UNKNOWN)) if len(timer) else segment
+        unclear = after & (state.made_ns - latest > 2 * own_ns)
+        after, doubtful = after & ~unclear, doubtful | unclear
+    # after an RTO of silence what preceded this may have been a timeout of data that never got here
+    silent = state.silence_before_ns >= np.maximum(shortest, OVERDUE * own_ns)
+    doubtful |= _after_timeout(state, doubtful | timer, begins=doubtful | several) | (silent & ~timer & ~after)
+    # a sender cannot answer within less than a round trip: the network made a copy
+    doubtful |= state.copied & (silence > 2 * SHORTEST_TIMER_NS)
     other = timer | after | doubtful
     fast = evidence & ~other & ~probe_first
     partial = head & ~quiet & ~other & ~fast & _open(state, fast)  # RFC 6582 3.2, partial acknowledgement
@@ -148,7 +168,7 @@ def _median(times_ns: Ints) -> int:
 
 def _shortest_rto_ns(state: _State, unexplained: Bools) -> int:
     """The shortest RTO that this sender can have: the usual one, or a shorter wait that the wire shows to be a timer's,
-    since the next wait for the same number was about twice as long.
+    since the next one for the same number was about twice as long.
     """
     doubled = _backed_off(state) & (state.next_wait_ns < TRIPLED * state.seen_wait_ns)
     shown = state.waited_ns[unexplained & doubled & (state.waited_ns >= SHORTEST_TIMER_NS)]
@@ -157,11 +177,13 @@ def _shortest_rto_ns(state: _State, unexplained: Bools) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class _State:
-    """The sender's knowledge when it made each retransmission. queued_ns: time between that and the capture;
+    """The sender's knowledge when it made each retransmission, at made_ns; queued_ns: from then to the capture;
     unanswered_ns: since that number was last sent (in segment `last`); waited_ns: since that or the last progress;
     seen_wait_ns: waited_ns as captured; earlier: number of earlier retransmissions of the same number; overtaken: a
     segment sent after the last had been reported to have arrived (RFC 8985 6.2), the first report being overtaken_ns
     ago; alone: no data follow before something arrives; answered_next: none before it is acknowledged or sent again.
+    silence_before_ns: of what was never seen before, how long the sender had made nothing when it made what precedes it
+    by number; copied: made in the same tick and with the same knowledge as the last of that number.
     """
 
     seq: Ints
@@ -170,6 +192,7 @@ class _State:
     highest_end: Ints
     highest_sack: Ints
     duplicates: Ints
+    made_ns: Ints
     queued_ns: Ints
     quiet_ns: Ints
     waited_ns: Ints
@@ -184,10 +207,13 @@ class _State:
     overtaken_ns: Ints
     alone: Bools
     answered_next: Bools
+    silence_before_ns: Ints
+    copied: Bools
 
 
-def _state_of(data: DirectionColumns, acks: DirectionColumns, reports: Reports, segment: Ints) -> _State:
-    known = heard(data, acks, segment)
+def _state_of(data: DirectionColumns, acks: DirectionColumns, reports: Reports, segment: Ints, near_ns: int) -> _State:
+    # no sender sends again what it knows to be acknowledged
+    known = np.minimum(heard(data, acks, segment), np.searchsorted(acks.highest_ack, data.seq[segment], side="right"))
     queued = queued_ns(data) if len(segment) else np.zeros(len(data), dtype=np.int64)
     made_ns = data.time_ns - queued
     seq, time_ns = data.seq[segment], made_ns[segment]
@@ -196,9 +222,21 @@ def _state_of(data: DirectionColumns, acks: DirectionColumns, reports: Reports, 
     def at_making(values: Ints, initial: int) -> Ints:
         return np.concatenate([[initial], values])[known]
 
-    advanced = at_making(np.maximum.accumulate(np.where(acks.advances, acks.time_ns, UNKNOWN)), begin_ns)
+    # an answer to what passes here comes by near_ns later at the earliest
+    advanced = at_making(np.maximum.accumulate(np.where(acks.advances, acks.time_ns + near_ns, UNKNOWN)), begin_ns)
+    previous = np.maximum(0, segment - 1)
+    moved = np.concatenate([[UNKNOWN], acks.highest_ack])
+    moved_since = np.where(
+        moved[heard(data, acks, previous)] < moved[known], made_ns[previous] if len(data) else 0, begin_ns
+    )
+    advanced = np.maximum(advanced, moved_since)  # an acknowledgement may have been lost on its way from here
     earlier, last, next_sent = _history(data, segment)
-    since_ns = _overtaken(data, acks, reports, segment, last, known)
+    # of what was never seen, the first transmission was after what precedes it by number, and before what follows
+    reach = np.concatenate([[UNKNOWN], data.highest_end])[last]
+    before = np.minimum(np.searchsorted(data.highest_end, reach), max(0, len(data) - 1))
+    unseen = ~data.is_retransmission[segment] & (seq >= reach)
+    since_ns = _overtaken(data, acks, reports, segment, np.where(unseen, before, last), known)
+    silence = np.diff(made_ns, prepend=made_ns[:1])
     alone, answered_next = _followed(data, acks, segment, known)
     return _State(
         seq=seq,
@@ -207,33 +245,42 @@ def _state_of(data: DirectionColumns, acks: DirectionColumns, reports: Reports, 
         highest_end=np.concatenate([[UNKNOWN], data.highest_end])[segment],
         highest_sack=at_making(reports.highest_sack, UNKNOWN),
         duplicates=at_making(reports.duplicates, 0),
+        made_ns=time_ns,
         queued_ns=queued[segment],
-        quiet_ns=np.maximum(0, time_ns - np.maximum(at_making(acks.time_ns, UNKNOWN), begin_ns)),
+        quiet_ns=np.maximum(0, time_ns - np.maximum(at_making(acks.time_ns + near_ns, UNKNOWN), begin_ns)),
         waited_ns=time_ns - np.maximum(np.maximum(advanced, made_ns[last]), begin_ns),
         unanswered_ns=time_ns - made_ns[last],
         seen_wait_ns=data.time_ns[segment] - np.maximum(np.maximum(advanced, data.time_ns[last]), begin_ns),
         next_wait_ns=next_sent - data.time_ns[segment],
-        last_rtt_ns=_last_rtt_ns(data, acks, known),
+        last_rtt_ns=_last_rtt_ns(data, acks, known, near_ns),
         segment=segment,
         last=last,
         earlier=earlier,
         overtaken=since_ns >= 0,
-        overtaken_ns=since_ns,
+        overtaken_ns=np.maximum(0, since_ns - near_ns),
         alone=alone,
         answered_next=answered_next,
+        silence_before_ns=np.where(unseen, silence[before], 0) if len(data) else segment,
+        copied=~unseen & (data.options[segment] & TIMESTAMP != 0) & _alike(data, segment, last),
     )
 
 
-def _last_rtt_ns(data: DirectionColumns, acks: DirectionColumns, known: Ints) -> Ints:
-    """Time from the first transmission of what the last acknowledgement before each covered to that acknowledgement; 0:
-    there was none.
+def _alike(data: DirectionColumns, segment: Ints, last: Ints) -> Bools:
+    """For each: was it made in the same tick as the last one of that number, with the same knowledge?"""
+    alike: Bools = (data.ts_val[segment] == data.ts_val[last]) & (data.ts_ecr[segment] == data.ts_ecr[last])
+    return alike
+
+
+def _last_rtt_ns(data: DirectionColumns, acks: DirectionColumns, known: Ints, near_ns: int) -> Ints:
+    """Time from the first transmission of what the last acknowledgement heard covers to that one's arrival at the
+    sender; 0: there was none.
     """
     if not len(acks) or not len(data):
         return np.zeros(len(known), dtype=np.int64)
-    una = np.concatenate([[UNKNOWN], acks.highest_ack])[known]
-    by = np.searchsorted(acks.highest_ack, una)
-    sent = np.minimum(np.searchsorted(data.highest_end, una), len(data) - 1)
-    return np.where(una > 0, np.maximum(0, acks.time_ns[np.minimum(by, len(acks) - 1)] - data.time_ns[sent]), 0)
+    by = np.maximum(0, known - 1)
+    sent = np.minimum(np.searchsorted(data.highest_end, acks.highest_ack[by]), len(data) - 1)
+    rtt_ns: Ints = np.maximum(0, acks.time_ns[by] + near_ns - data.time_ns[sent])
+    return np.where((known > 0) & (acks.highest_ack[by] > 0), rtt_ns, 0)
 
 
 def _followed(data: DirectionColumns, acks: DirectionColumns, segment: Ints, known: Ints) -> tuple[Bools, Bools]:
@@ -242,9 +289,13 @@ def _followed(data: DirectionColumns, acks: DirectionColumns, segment: Ints, kno
     """
     carries = np.flatnonzero((data.payload_bytes > 0) & (data.flags & (SYN | RST) == 0))
     place = np.searchsorted(carries, segment, side="right")
-    none = place == len(carries)
     if not len(carries):
-        return none, none
+        return place >= 0, place >= 0
+    if (data.options[carries] & TIMESTAMP != 0).all():  # a queue may have changed the order in which they were made
+        made = np.argsort(unwrapped(data.ts_val[carries]), kind="stable")
+        place = np.append(np.argsort(made), len(carries))[np.searchsorted(carries, segment)] + 1
+        carries = carries[made]
+    none = place >= len(carries)
     following = carries[np.minimum(place, len(carries) - 1)]
     more = heard(data, acks, following)
     una = np.concatenate([[1], acks.highest_ack])[more]
@@ -259,7 +310,7 @@ def _overtaken(
     """Time in ns since the first of the `known` reports that a segment sent after the segment `last` had arrived; -1:
     there was none.
 
-    Reports: a SACK of a number that had never been sent before it, or an acknowledgement of a retransmission
+    Reports: a SACK of a number that had never been sent before it, or an acknowledgement or a SACK of a retransmission
     sent since.
     """
     if not len(segment) or not len(acks):
@@ -269,9 +320,24 @@ def _overtaken(
     covered = np.searchsorted(acks.highest_ack, data.end[segment])
     earliest = np.append(np.minimum.accumulate(covered[::-1])[::-1], len(acks))
     by_ack = earliest[np.searchsorted(segment, last, side="right")]
-    first = np.minimum(by_sack, by_ack)
+    newest = np.append(_newest_reported(data, acks, reports, segment), np.iinfo(np.int64).max)
+    first = np.minimum(np.minimum(by_sack, by_ack), np.searchsorted(newest, last, side="right"))
     age = data.time_ns[segment] - acks.time_ns[np.minimum(first, len(acks) - 1)]
     return np.where(first < known, np.maximum(0, age), -1)
+
+
+def _newest_reported(data: DirectionColumns, acks: DirectionColumns, reports: Reports, segment: Ints) -> Ints:
+    """For each acknowledgement, the last retransmission that SACK had reported by then; -1: none."""
+    newest = np.full(len(acks), -1)
+    order = np.argsort(data.seq[segment], kind="stable")
+    number, sent = data.seq[segment[order]], np.append(segment[order], -1)
+    ranges = np.searchsorted(number, [reports.newest_start, reports.newest_end])
+    holds = np.flatnonzero(ranges[0] < ranges[1])
+    if len(holds):
+        last = np.maximum.reduceat(sent, ranges[:, holds].T.ravel())[::2]
+        by = reports.newest_segment[holds]
+        newest[by] = np.where(data.row[last] < acks.row[by], last, -1)
+    return np.maximum.accumulate(newest)
 
 
 def _history(data: DirectionColumns, segment: Ints) -> tuple[Ints, Ints, Ints]:
@@ -310,19 +376,19 @@ def _after_timeout(state: _State, timer: Bools, begins: Bools) -> Bools:
     return _open(state, begins) & ~ended
 
 
-def _undone(state: _State, timer: Bools, eifel: Bools) -> Bools:
-    """Series of timeouts whose last one was spurious begin no recovery (RFC 4015), unless it was the only one and came
-    in a fast recovery: of what was sent again before, Linux tells by the time of the first retransmission, and it tries
-    no F-RTO then.
+def _undone(state: _State, timer: Bools, eifel: Bools) -> tuple[Bools, Bools]:
+    """Timeouts of a series whose last one was spurious: such a series begins no recovery (RFC 4015). And single ones of
+    what had been sent again before: of these, in a fast recovery, Linux tells by the time of the first retransmission,
+    and it tries no F-RTO, so they begin one.
     """
-    undone = np.zeros(len(timer), dtype=np.bool_)
+    undone, single = np.zeros((2, len(timer)), dtype=np.bool_)
     rows = np.flatnonzero(timer)
     if len(rows):
         number = np.cumsum(np.concatenate([[True], state.una[rows][1:] != state.una[rows][:-1]])) - 1
         last = np.append(np.flatnonzero(np.diff(number)), len(rows) - 1)
-        alone = np.bincount(number) == 1
-        undone[rows] = (eifel[rows[last]] & ~(alone & (state.earlier[rows[last]] > 0)))[number]
-    return undone
+        undone[rows] = eifel[rows[last]][number]
+        single[rows] = ((np.bincount(number) == 1) & (state.earlier[rows[last]] > 0))[number]
+    return undone, single
 
 
 def _open(state: _State, begins: Bools) -> Bools:
@@ -349,13 +415,15 @@ class Arrivals:
     """One row per segment that brings new bytes below the highest number seen before it (RFC 4737 3.3, by bytes).
 
     reordered: it was sent before the segment that it arrived behind; repaired: it was sent after it, so it is a
-    retransmission; neither: not known. late_ns: time since the first segment beyond it arrived.
+    retransmission; neither: not known. late_ns: time since the first segment beyond it arrived. again: repaired, or of
+    the same tick of the sender's clock but late enough to be an answer.
     """
 
     segment: Ints
     reordered: Bools
     repaired: Bools
     late_ns: Ints
+    again: Bools
 
 
 def arrivals_of(data: DirectionColumns, rtt_min_ns: int | None) -> Arrivals:
@@ -370,7 +438,7 @@ def arrivals_of(data: DirectionColumns, rtt_min_ns: int | None) -> Arrivals:
     segment = np.flatnonzero(counts & (data.new_bytes > 0) & (data.end <= before))
     none = np.zeros(len(segment), dtype=np.bool_)
     if not len(segment):
-        return Arrivals(segment, none, none, segment)
+        return Arrivals(segment, none, none, segment, none)
     # the segment that first went beyond it
     beyond = np.searchsorted(data.highest_end, data.end[segment], side="right")
     beyond = np.minimum(beyond, segment - 1)
@@ -381,4 +449,4 @@ def arrivals_of(data: DirectionColumns, rtt_min_ns: int | None) -> Arrivals:
     if rtt_min_ns is not None:
         soon = ~reordered & ~repaired & (late < rtt_min_ns)
         reordered |= soon
-    return Arrivals(segment, reordered, repaired, late)
+    return Arrivals(segment, reordered, repaired, late, repaired | (stamped & ~reordered))

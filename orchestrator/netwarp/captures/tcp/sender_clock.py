@@ -62,8 +62,22 @@ def heard(data: DirectionColumns, acks: DirectionColumns, segment: Ints) -> Ints
     echoes &= (newer > 0) & (newer <= last)
     until = stamped[np.minimum(newer, len(stamped) - 1)]
     # a segment beyond payload that is not acknowledged yet does not renew the echo (RFC 7323 4.3)
-    echoes &= acks.seq[np.maximum(until - 1, 0)] == acks.seq[np.maximum(before - 1, 0)]
+    bare = np.maximum(until - 1, 0)
+    echoes &= (acks.payload_bytes[bare] == 0) & (acks.end[bare] == acks.seq[np.maximum(before - 1, 0)])
     return np.where(echoes, until, before)
+
+
+def reaction_ns(data: DirectionColumns, acks: DirectionColumns) -> int | None:
+    """The shortest time from a segment of the other end to one with payload that shows by its echo to answer it: from
+    the capture point to the sender and back. None: no timestamps.
+    """
+    carries = np.flatnonzero((data.payload_bytes > 0) & (data.options & TIMESTAMP != 0) & (data.before > 0))
+    if not len(carries):
+        return None
+    last = heard(data, acks, carries) - 1
+    answers = (last >= 0) & (acks.ts_val[last] == data.ts_ecr[carries])
+    times_ns = (data.time_ns[carries] - acks.time_ns[last])[answers]
+    return max(0, int(times_ns.min())) if len(times_ns) else None
 
 
 def unwrapped(values: npt.NDArray[np.uint32]) -> Ints:

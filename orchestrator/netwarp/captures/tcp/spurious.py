@@ -22,7 +22,7 @@ def spurious_by_timestamps(data: DirectionColumns, acks: DirectionColumns, segme
     place = np.searchsorted(acks.highest_ack, una, side="right")  # the first that advances beyond una
     there = (place < len(acks)) & (data.seq[segment] == una) & (data.options[segment] & TIMESTAMP != 0)
     place = np.minimum(place, len(acks) - 1)
-    there &= (acks.options[place] & TIMESTAMP != 0) & (acks.row[place] > data.row[segment])
+    there &= acks.options[place] & TIMESTAMP != 0
     age = (acks.ts_ecr[place] - data.ts_val[segment]).view(np.int32)
     spurious[there] = age[there] < 0
     return spurious

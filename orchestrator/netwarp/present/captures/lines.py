@@ -16,7 +16,7 @@ AT_SENDER, AT_RECEIVER = 0.25, 0.75
 """Share of the round trip between data's sender and capture point that still counts as at that end (metrics.md)."""
 
 
-WHY_UNKNOWN = "why is not known here: that takes all TCP options, captured at the sender"
+WHY_UNKNOWN = "why is not known here: that takes all TCP options, and at the receiver timestamps"
 
 
 def detail_lines(connection: Connection) -> Lines:
