@@ -189,7 +189,7 @@ def _flow(
             checks += pages_check(flow, observation.page_objects, receiver_records)
     else:
         checks += program_check(flow)
-    checks += utilization_check(flow, metrics["utilization_ratio"])
+    checks += utilization_check(cell, flow, metrics["utilization_ratio"])
     return _FlowResult(
         observation=observation,
         metrics=metrics,
@@ -205,8 +205,8 @@ def _datagrams(cell: Cell, flow: Flow, receiver: CapturePoint | None, records: C
     metrics = without_values(flow)
     t_ns, ip_bytes = datagrams_at(cell, flow, receiver, records.ready.t0_realtime_ns)
     if receiver is not None:
-        metrics |= datagram_metrics(flow, t_ns, ip_bytes)
-    checks = program_check(flow) + utilization_check(flow, metrics["utilization_ratio"])
+        metrics |= datagram_metrics(cell, flow, t_ns, ip_bytes)
+    checks = program_check(flow) + utilization_check(cell, flow, metrics["utilization_ratio"])
     curves = series.datagram_series(flow, t_ns, ip_bytes, cell)
     return _FlowResult(FlowObservation(cell, flow), metrics, curves, [], [], checks)
 

@@ -11,6 +11,7 @@ import numpy as np
 from ...captures.native import Ints
 from ...core.types import Flow
 from ...core.wire import ACK, COOKIE_ACK, INIT, SYN
+from ..capacity import capacity_bit_s
 from ..flow_packets import FlowPackets, PacketColumns
 from ..models.packet_count_model import acknowledgements, packets_of
 from ..observation import FlowObservation, Window, first_ns
@@ -26,7 +27,8 @@ def traffic_metrics(observation: FlowObservation, *, retransmitted_packets: floa
     flow, window, data = observation.flow, observation.window, observation.arrived
     back = observation.receiver.back.until(window.end_ns)
     throughput = _rate(data, data.ip_bytes, window)
-    bottlenecks = [path.bottleneck_bit_s for path in flow.paths]
+    begin, end = window.first_ns or 0, window.end_ns or 0
+    bottlenecks = [capacity_bit_s(observation.cell, flow, path, begin, end) for path in flow.paths]
     capacity = None if None in bottlenecks else sum(rate for rate in bottlenecks if rate is not None)
     completed_ns = window.end_ns if window.complete else None
     both = float(data.ip_bytes.sum() + back.ip_bytes.sum())
