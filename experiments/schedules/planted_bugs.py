@@ -38,7 +38,8 @@ PARTS: dict[str, list[list[str]]] = {
 """The protocol that a patch's name begins with -> the parts of the experiment that are run."""
 NOT_COMPLETED = "a cell that completes"
 LATER = frozenset([
-    "overtaken", "reinjection", "in-order-mptcp", "founded", "close-limit", "complete-idle", "closing-ends"
+    "overtaken", "reinjection", "in-order-mptcp", "founded", "close-limit", "complete-idle", "closing-ends",
+    "closed"
 ])  # fmt: skip
 LATER_PARTS = frozenset([("sctp", 2)])
 """Promises (the last part of expected.toml) and parts that were added when the bugs were known."""

@@ -67,7 +67,7 @@ def test_every_metric_of_both_ends_or_from_a_repair_is_held_against_the_clocks()
     } <= known
     assert {name for name, metric in METRICS.items() if metric.captured_at == "both"} - known == {
         # how much and how many, not when: no clock decides that
-        "undelivered_messages", "undelivered_bytes", "ends_disagree", "aborts",
+        "undelivered_messages", "undelivered_bytes", "ends_disagree", "aborts", "unclosed_ends",
         # of both ends, but each wait between two packets that one of them sent: one clock
         "setup_repeat_wait_s", "data_repeat_wait_s", "close_repeat_wait_s",
     }  # fmt: skip

@@ -16,6 +16,7 @@ from ...store.app_records import Notification, Summary
 from ...store.ndjson import last, of_kind
 from ..flow_packets import FlowPackets
 from ..observation import FlowObservation
+from .closing import unclosed_ends
 from .repairs import AWAY, repair_metrics
 
 TOLD_NS = 2000
@@ -44,6 +45,7 @@ def timer_metrics(observation: FlowObservation) -> dict[str, float | None]:
     metrics["acknowledgement_wait_s"] = _acknowledgement_wait_s(receiver, together=together)
     aborts = float(sum(_aborts(segments, chunks) for segments, chunks in sent))
     metrics["aborts"] = None if _aborted_as_asked(observation) else aborts
+    metrics["unclosed_ends"] = None if _aborted_as_asked(observation) else unclosed_ends(sender, receiver)
     metrics |= repair_metrics(observation, sender)
     if observation.flow.program is None:
         metrics |= _promises(observation, sender)
