@@ -52,7 +52,8 @@ uint32_t nwa_abi(void)
 static struct nwa *make(uint32_t count, uint32_t wanted, uint32_t options)
 {
 	struct nwa *a = calloc(1, sizeof(*a));
-	struct map *maps[] = {&a->paths, &a->tcp, &a->sctp, &a->tags, &a->flow_paths, &a->tunnels};
+	struct map *maps[] = {&a->paths,      &a->tcp,	   &a->sctp,	     &a->tags,
+			      &a->flow_paths, &a->tunnels, &a->conversations};
 	uint64_t salt = 0;
 
 	if (!a)
@@ -255,6 +256,9 @@ static void take_packet(struct nwa *a, uint32_t source)
 		p.marks |= NWA_MARK_MALFORMED;
 	if (f.flow != NWA_NONE)
 		flow_count(a, &p, path, path_direction, &f);
+	else if (path != NWA_NONE && !(p.marks & NWA_MARK_COPY) &&
+		 (!(p.marks & NWA_MARK_FRAGMENT) || p.marks & NWA_MARK_REASSEMBLED))
+		conversation_count(a, &p, path, path_direction, whole, &f);
 	if (datagram && f.flow != NWA_NONE)
 		claim_fragments(a, datagram, &f);
 	count_kind(source_row(a, source), &p);
@@ -356,5 +360,6 @@ void nwa_close(struct nwa *a)
 	map_free(&a->tags);
 	map_free(&a->flow_paths);
 	map_free(&a->tunnels);
+	map_free(&a->conversations);
 	free(a);
 }

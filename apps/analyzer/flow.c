@@ -107,6 +107,40 @@ void tunnel_count(struct nwa *a, const struct packet *p, uint32_t path, uint8_t 
 	row->inner_bytes[direction] += p->ip_bytes;
 }
 
+void conversation_count(struct nwa *a, const struct packet *p, uint32_t path, uint8_t direction, bool whole,
+			const struct findings *f)
+{
+	static const uint64_t NO_PORTS = 1ull << 63; /* no path has so high a number */
+	struct table *t = &a->tables[nwa_table_conversations];
+	bool ports = whole && p->protocol == PROTOCOL_UDP && p->captured >= 4;
+	uint16_t from = ports ? get_be16(p->data) : 0, to = ports ? get_be16(p->data + 2) : 0;
+	uint64_t key =
+	    ports ? flow_key(path, direction, from, to) : NO_PORTS | (uint64_t)path << 8 | p->protocol;
+	struct nwa_conversation *row;
+	uint32_t at;
+
+	if (!map_get(&a->conversations, key, &at)) {
+		at = (uint32_t)t->count;
+		row = table_push(t);
+		if (t->full || !map_put(&a->conversations, key, at)) {
+			a->out_of_memory = true;
+			return;
+		}
+		*row = (struct nwa_conversation){.first_ns = p->time_ns,
+						 .last_ns = p->time_ns,
+						 .path = path,
+						 .port = {direction ? to : from, direction ? from : to},
+						 .protocol = p->protocol};
+	}
+	row = table_row(t, at);
+	if (p->time_ns < row->first_ns)
+		row->first_ns = p->time_ns;
+	if (p->time_ns > row->last_ns)
+		row->last_ns = p->time_ns;
+	row->packets[direction] += 1 + f->more_packets;
+	row->ip_bytes[direction] += p->ip_bytes + f->more_ip_bytes;
+}
+
 struct flow *flow_new(struct nwa *a, const struct packet *p, const struct heading *to, uint8_t direction)
 {
 	struct table *t = &a->tables[nwa_table_flows];

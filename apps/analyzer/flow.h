@@ -13,6 +13,9 @@ uint32_t path_find_or_add(struct nwa *a, const struct packet *p, uint8_t *direct
 uint8_t path_direction_of(const struct packet *p, uint8_t by_address);
 /* Adds a packet in a tunnel to the tunnel's totals; `path`: that of the outermost IP packet. */
 void tunnel_count(struct nwa *a, const struct packet *p, uint32_t path, uint8_t direction);
+/* Adds a packet that is in no flow to its conversation's totals; `whole`: `data` is its transport header. */
+void conversation_count(struct nwa *a, const struct packet *p, uint32_t path, uint8_t direction, bool whole,
+			const struct findings *f);
 /* The key of a flow in the maps: path and ports, the ports in the order of the path's ends a and b. */
 static inline uint64_t flow_key(uint32_t path, uint8_t direction, uint16_t from, uint16_t to)
 {

@@ -193,6 +193,24 @@ static void check_tunnels(const struct nwa *a)
 	MUST(in_files == in_tunnels);
 }
 
+/* Every IP packet of no flow is in one conversation, but copies and fragments. */
+static void check_conversations(const struct nwa *a)
+{
+	uint64_t n, packets, paths, alone = 0, counted = 0;
+	const struct nwa_conversation *one = rows(a, nwa_table_conversations, &n);
+	const struct nwa_packet *packet = rows(a, nwa_table_packets, &packets);
+
+	(void)rows(a, nwa_table_paths, &paths);
+	for (uint64_t i = 0; i < packets; i++)
+		alone += packet[i].flow == NWA_NONE && packet[i].path != NWA_NONE &&
+			 !(packet[i].marks & (NWA_MARK_COPY | NWA_MARK_FRAGMENT));
+	for (uint64_t i = 0; i < n; i++) {
+		MUST(one[i].path < paths && one[i].first_ns <= one[i].last_ns);
+		counted += one[i].packets[0] + one[i].packets[1];
+	}
+	MUST(alone <= counted);
+}
+
 /* Sorted files have no time before the last. */
 static void check_order(const struct nwa *a)
 {
@@ -268,6 +286,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_ranges(a);
 	check_mappings(a);
 	check_tunnels(a);
+	check_conversations(a);
 	if (options & NWA_SORT)
 		check_order(a);
 	if (way & (IN_PARTS | IN_PIECES)) {

@@ -21,7 +21,7 @@
 
 #include <stdint.h>
 
-#define NWA_ABI	    6
+#define NWA_ABI	    7
 #define NWA_UNKNOWN INT64_MIN
 #define NWA_NONE    UINT32_MAX
 
@@ -147,6 +147,19 @@ typedef uint8_t nwa_b1;
 	P(u8, inner_bytes) /* of the innermost ones */                                                       \
 	F(u4, path)	   /* of the outermost IP packets */                                                 \
 	F(u1, kind)	   /* NWA_TUNNEL_*, the outermost one where tunnels are in tunnels */
+
+/*
+ * one row an address pair, IP protocol and (UDP) pair of ports, of the IP packets that are in no flow; ports
+ * by the path's ends a and b, the rest by its directions. Fragments count once their datagram is whole
+ */
+#define NWA_CONVERSATION(F, P, B)                                                                            \
+	F(i8, first_ns)                                                                                      \
+	F(i8, last_ns)                                                                                       \
+	P(u8, packets)                                                                                       \
+	P(u8, ip_bytes)                                                                                      \
+	F(u4, path)                                                                                          \
+	P(u2, port) /* 0: not UDP, or not captured */                                                        \
+	F(u1, protocol)
 
 /* one row a record, in the order of the merged capture: its row number + 1 is a tool's frame number */
 #define NWA_PACKET(F, P, B)                                                                                  \
@@ -314,6 +327,7 @@ typedef uint8_t nwa_b1;
 	T(flows, flow, NWA_FLOW)                                                                             \
 	T(flow_paths, flow_path, NWA_FLOW_PATH)                                                              \
 	T(tunnels, tunnel, NWA_TUNNEL)                                                                       \
+	T(conversations, conversation, NWA_CONVERSATION)                                                     \
 	T(packets, packet, NWA_PACKET)                                                                       \
 	T(segments, segment, NWA_SEGMENT)                                                                    \
 	T(chunks, chunk, NWA_CHUNK)                                                                          \

@@ -85,9 +85,10 @@ struct nwa {
 	struct map flow_paths;	       /* flow, path -> row */
 	struct address last_a, last_b; /* address pair of last_path, looked up first */
 	uint32_t last_path;
-	struct map tunnels;    /* path, kind -> row */
-	uint16_t last_number;  /* IPv4 identification of the packet before */
-	struct recent *recent; /* RECENT_PACKETS, by hash */
+	struct map tunnels;	  /* path, kind -> row */
+	struct map conversations; /* path, ports or protocol -> row */
+	uint16_t last_number;	  /* IPv4 identification of the packet before */
+	struct recent *recent;	  /* RECENT_PACKETS, by hash */
 	bool out_of_memory;
 	char error[256];
 };

@@ -11,9 +11,11 @@ import numpy as np
 
 from .native import CHECKSUMS, UNFINISHED, Handle, Ints, Rows
 
-TOTAL_TABLES = ("sources", "interfaces", "paths", "flows", "flow_paths", "tunnels")
+TOTAL_TABLES = ("sources", "interfaces", "paths", "flows", "flow_paths", "tunnels", "conversations")
 ROW_TABLES = ("packets", "segments", "chunks", "sacks", "blocks", "inits", "addresses", "causes", "mptcp_options")
 """The tables kept unless others are asked for: all but `identities`."""
+NEAR = 0.25
+"""A capture point nearer than this share of the round trip to one end counts as at that end."""
 IPV4_MAPPED = bytes(10) + b"\xff\xff"
 """RFC 4291 2.5.5.2."""
 
@@ -32,6 +34,7 @@ class Capture:
     flows: Rows
     flow_paths: Rows
     tunnels: Rows
+    conversations: Rows
     packets: Rows
     segments: Rows
     chunks: Rows

@@ -5,6 +5,7 @@ Nothing is guessed: each sentence follows from packets in the capture and names 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,11 @@ from .hops import Hop
 MOST = 12
 """Findings per file; those of larger connections come first."""
 MOST_OF_ONE = 6
+LIMITS_OF = 3
+"""Connections of which it is said what limited them."""
+LIMITED = 0.02
+LIMITED_PACKETS = 50
+"""With fewer data packets there is no time in which a limit lasts."""
 MANY = 3
 """More connections than this with the same end become one sentence."""
 SLOW_S = 0.5
@@ -36,8 +42,12 @@ QUEUED = 1.5
 
 
 def file_findings(connections: Connections, multipath: Sequence[Multipath] = ()) -> tuple[str, ...]:
-    """The sentences about a file, at most MOST."""
-    sentences: list[str] = [text for connection in multipath for text in _multipath(connection)]
+    """The sentences about a file, at most MOST: first what limited its largest connections."""
+    sentences: list[str] = []
+    for connection in itertools.islice(connections.in_depth(), LIMITS_OF):
+        where = f"flow {connection.number}: " if len(connections) > 1 else ""
+        sentences += [where + text for text in _limits(connection)]
+    sentences += [text for connection in multipath for text in _multipath(connection)]
     unanswered = connections.unanswered()
     silent = int(unanswered.sum())
     if silent > MANY:
@@ -72,6 +82,36 @@ def connection_findings(connection: Connection) -> list[str]:
         *_other(connection),
     ]
     return sentences[:MOST_OF_ONE]
+
+
+def _limits(connection: Connection) -> Iterator[str]:
+    """What limited the data's sender, the largest share first. What is not certain is no cause, but unknown."""
+    totals = connection.totals
+    unknown, data = totals.get("unknown_limit_ratio"), totals.get("data_packets") or 0
+    if unknown is None or data < LIMITED_PACKETS:
+        return
+    d = int(totals["data_direction"])
+    sender, receiver = (connection.ends[end].rpartition(":")[0] for end in (d, 1 - d))
+    causes = {
+        "application": f"its application ({sender})",
+        "receive_window": f"the receiver's window ({receiver})",
+        "congestion_window": "its congestion window",
+        "loss": "losses",
+        "path": "the path's rate",
+    }
+    shares = sorted(((totals[f"{name}_limited_ratio"], by) for name, by in causes.items()), reverse=True)
+    text = ", ".join(
+        f"by {by} for {percent(share, 2)}{' of its time' if not place else ''}"
+        for place, (share, by) in enumerate(shares)
+        if share >= LIMITED
+    )
+    way = f"{sender} > {receiver}"
+    if unknown > max(share for share, _ in shares):
+        yield f"what limited {way} is unknown for {percent(unknown, 2)} of its time" + (
+            f"; it was limited {text.replace(' of its time', '')}" if text else ""
+        )
+    else:
+        yield f"{way} was limited {text}" + (f"; {percent(unknown, 2)} unknown" if unknown >= LIMITED else "")
 
 
 def _multipath(connection: Multipath) -> Iterator[str]:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ..core.checkout import CHECKOUT
 from ..core.errors import CaptureError
 
-ABI = 6
+ABI = 7
 """NWA_ABI of apps/analyzer/netwarp_analyzer.h, which these constants must equal."""
 UNKNOWN = int(np.iinfo(np.int64).min)
 """The value "not known" in any 64-bit signed column."""

@@ -14,6 +14,7 @@ from .capture import Capture, point_names
 from .connection import Connections, Multipath, multipath_of
 from .findings import file_findings
 from .notes import capture_notes, tunnels_of
+from .other_traffic import other_traffic
 from .stream import PACKETS_IN_MEMORY, SERIES_FLOWS, Stream, read_stream
 
 DETAILED_FLOWS = 50
@@ -70,6 +71,7 @@ class FileSummary:
             "files": list(self.files),
             **self.facts,
             "tunnels": tunnels_of(self.capture),
+            "other_traffic": other_traffic(self.capture),
             "notes": list(self.notes),
             "findings": list(self.findings),
             "flows": flows if flows_in_parts else list(flows),

@@ -19,7 +19,7 @@ from ..core.numbers import fixed, with_unit
 from ..core.units import counted
 from ..present.captures.hops import HEADS, hop_row, join_notes
 from ..present.captures.lines import Lines, detail_lines, multipath_lines, multipath_title
-from ..present.captures.words import direction_rows, lead, protocol, seconds
+from ..present.captures.words import beside, direction_rows, lead, protocol, seconds
 
 HEAD = "bold cyan"
 PLAIN_WIDTH = 100
@@ -60,12 +60,16 @@ def _print_file(console: Console, file: FileSummary, *, brief: bool) -> None:
         counted(len(file.connections), "connection"),
     ]  # fmt: skip
     console.print(Padding(Text(", ".join(parts)), (0, 0, 0, 2)))
-    for note in file.notes:
-        _bullet(console, Text("note: ", style="yellow") + Text(note))
+    if others := beside(file.capture):
+        console.print(Padding(Text(f"other traffic: {others}"), (0, 0, 0, 2)))
     if file.findings:
         console.print(Padding(Text("What stands out", style="bold"), (1, 0, 0, 2)))
         for text in file.findings:
             _bullet(console, Text(text))
+    if file.findings and file.notes:
+        console.print()
+    for note in file.notes:
+        _bullet(console, Text("note: ", style="yellow") + Text(note))
     if brief:
         return
     for multipath in file.multipath[:SHOWN]:

@@ -8,7 +8,7 @@ ICMP, TCP, UDP, SCTP = 1, 6, 17, 132
 IP_PROTOCOLS = {"tcp": TCP, "mptcp": TCP, "sctp": SCTP, "udp": UDP, "icmp": ICMP}
 """A flow's protocol -> the protocol number in the IP header."""
 
-FIN, SYN, RST, ACK, ECE, CWR = 1, 2, 4, 16, 64, 128
+FIN, SYN, RST, PSH, ACK, ECE, CWR = 1, 2, 4, 8, 16, 64, 128
 ECN_MASK, CE = 3, 3
 """The low two bits of IP's TOS, and "congestion experienced" (RFC 3168 5)."""
 """Flags of the TCP header (RFC 9293 3.1, RFC 3168 6.1)."""

@@ -110,11 +110,10 @@ def read_tables(document: Item, names: Names, problems: Problems) -> tuple[Table
 
 def read_figures(document: Item, names: Names, problems: Problems) -> tuple[Figure, ...]:
     """Every [figure.NAME]."""
-    tables = {name for name, _ in named(document, "table")} | RESERVED_TABLES
     figures: list[Figure] = []
     for name, item in named(document, "figure"):
-        if name in tables:
-            problems.add(item, f'"{name}" is a table too; their files would have one name')
+        if name in RESERVED_TABLES:
+            problems.add(item, f'"{name}" is a table netwarp writes itself; choose another name')
         if item.get("series") is not None:
             continue  # a figure over time (timeline.py)
         kind = read_kind(item)

@@ -114,6 +114,12 @@ class Plan(Outputs, frozen=True, kw_only=True):
         flows = dict.fromkeys(flow.name for cell in self.cells for flow in cell.flows)
         return (*self.factors, Factor(FLOW, FLOW, tuple(Level(name, name) for name in flows)))
 
+    def rows_of(self, output: Table | EventTable | Figure | TimeSeries) -> str:
+        """The name of its file in tables/, without .csv: its own; of a figure with the name of a table, NAME.figure."""
+        tables = {table.name for table in self.tables} | {table.name for table in self.event_tables}
+        figure = isinstance(output, Figure | TimeSeries) and output.name in tables
+        return f"{output.name}.figure" if figure else output.name
+
 
 class Selection:
     """Finds the cells of a plan that match a selector, whichever of its experiments a cell was run for."""

@@ -52,7 +52,7 @@ def read_entries(data: RunData, output: Table | Figure) -> Entries:
     for result in results:
         for flow in [each.name for each in result.cell.flows] if FLOW in factors else [""]:
             places.setdefault(levels_of({**result.cell.factors, FLOW: flow}, factors), []).append(result.id)
-    entries = tuple(_entry(row, factors, sources, places) for row in data.tables.get(output.name, ()))
+    entries = tuple(_entry(row, factors, sources, places) for row in data.tables.get(data.plan.rows_of(output), ()))
     used = tuple(source for source in sources if any(source in entry.references for entry in entries))
     printed = {
         expected.source: expected.printed

@@ -138,7 +138,7 @@ def read_run(run: RunDir, plan: Plan | None = None, units: Mapping[str, str] | N
     """
     plan = read_plan(run) if plan is None else plan
     listings = (plan.tables, plan.figures, plan.time_series, plan.event_tables)
-    names = [output.name for listing in listings for output in listing]
+    names = [plan.rows_of(output) for listing in listings for output in listing]
     return RunData(
         run=run,
         plan=plan,

@@ -10,8 +10,12 @@ from markupsafe import Markup
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """light, dark: colours for the two themes. marker: shape name. dash: Plotly's name. The words of `MARKERS`."""
+    """light, dark: colours for the two themes. marker: shape name. dash: Plotly's name. The words of `MARKERS`.
 
+    number: of `look`; no two looks of a report have one.
+    """
+
+    number: int
     light: str
     dark: str
     marker: str
@@ -33,6 +37,11 @@ MARKERS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross
 _DASHES = ("solid", "dash", "dashdot", "longdash", "dot", "longdashdot")
 
 
+COLOURS = len(_COLOURS)
+MOST_SHAPES = 24
+"""Markers and dashes together."""
+
+
 def looks(variants: Iterable[str]) -> dict[str, Look]:
     """A look for each variant, in order of first appearance."""
     ordered = list(dict.fromkeys(variants))
@@ -46,7 +55,7 @@ def look(number: int) -> Look:
     light, dark = _COLOURS[number % len(_COLOURS)]
     shift = number // len(_COLOURS)
     marker = MARKERS[(number + 3 * shift) % len(MARKERS)]
-    return Look(light, dark, marker, _DASHES[(number + number // 64) % len(_DASHES)])
+    return Look(number, light, dark, marker, _DASHES[(number + number // 64) % len(_DASHES)])
 
 
 def solid(look: Look) -> Look:
@@ -93,19 +102,20 @@ def verdict_counted(name: str, count: int) -> str:
     return f"{count} {one if count == 1 else several}"
 
 
-def swatch(look: Look, number: int) -> Markup:
+def swatch(look: Look) -> Markup:
     """Inline SVG; its colour is that of CSS class v<number>. Decoration: the name beside it says the same."""
     dash = _DASH_ARRAYS[look.dash]
     return Markup(
         '<svg class="swatch v{}" viewBox="-15 -7 30 14" width="30" height="14" aria-hidden="true" focusable="false">'
         '<path class="line" d="M-14,0H14"{}/><path class="mark" d="{}"/></svg>'
-    ).format(number, Markup(' stroke-dasharray="{}"').format(dash) if dash else "", _MARKER_PATHS[look.marker])
+    ).format(look.number, Markup(' stroke-dasharray="{}"').format(dash) if dash else "", _MARKER_PATHS[look.marker])
 
 
-def variant_css(looks: list[Look]) -> str:
+def variant_css(looks: Iterable[Look]) -> str:
     """.v0 { --c: ... } for both themes. Only our own constants go into it."""
-    light = "".join(f".v{number}{{--c:{look.light}}}" for number, look in enumerate(looks))
-    dark = "".join(f".v{number}{{--c:{look.dark}}}" for number, look in enumerate(looks))
+    each = {look.number: look for look in looks}.values()
+    light = "".join(f".v{look.number}{{--c:{look.light}}}" for look in each)
+    dark = "".join(f".v{look.number}{{--c:{look.dark}}}" for look in each)
     return f"{light}@media screen and (prefers-color-scheme:dark){{{dark}}}"
 
 

@@ -124,7 +124,7 @@ def number_rows(results: Results, output: Table | Figure) -> Rows:
         others = (_published(plan, selection, source, output.metric, group) for source in sources)
         beside = (_number_of(results.repeated(cells, flow, metric), statistic)[0] for metric in output.beside)
         rows.append((*levels, value, unit, *spread, measured.missing, *others, *beside))
-    return Rows(output.name, (*axes, *NUMBER_COLUMNS, *sources, *output.beside), tuple(rows))
+    return Rows(plan.rows_of(output), (*axes, *NUMBER_COLUMNS, *sources, *output.beside), tuple(rows))
 
 
 def _number_of(measured: RepeatedValue, statistic: Statistic) -> tuple[Field, ...]:
@@ -150,7 +150,7 @@ def draw_rows(results: Results, figure: Figure) -> Rows:
             cell, measured = cell_flow.cell, results.repeated([cell_flow.cell], cell_flow.flow, figure.metric)
             value = measured.values.get(cell.repetition)
             rows.append((*levels, cell.repetition, cell.seed, value, unit, measured.missing, cell.id))
-    return Rows(figure.name, (*axes, *DRAW_COLUMNS), tuple(rows))
+    return Rows(results.plan.rows_of(figure), (*axes, *DRAW_COLUMNS), tuple(rows))
 
 
 def combinations(results: Results, output: Table | Figure | Answer) -> Iterator[tuple[tuple[str, ...], list[CellFlow]]]:

@@ -41,7 +41,7 @@ def series_rows(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir, fi
             for path, points in _curves(flow, series, series_of_cell.bin_s):
                 rows += [(*named, path, series, unit, t_s, float(v)) for t_s, v in points if low <= t_s <= high]
     flows = ("flow",) if several else ()
-    return Rows(figure.name, ("cell_id", *_factors(plan), *flows, *SERIES_COLUMNS), tuple(rows))
+    return Rows(plan.rows_of(figure), ("cell_id", *_factors(plan), *flows, *SERIES_COLUMNS), tuple(rows))
 
 
 def event_rows(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir, table: EventTable) -> Rows:

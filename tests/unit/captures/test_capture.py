@@ -10,7 +10,7 @@ from pathlib import Path
 
 from netwarp.captures import read_captures, summarise_points
 from netwarp.captures.native import UNKNOWN, Handle, layouts
-from scapy.layers.inet import IP, TCP
+from scapy.layers.inet import ICMP, IP, TCP, UDP, fragment
 from support.capture_bytes import assert_same_tables
 from support.captures import (
     ISN,
@@ -243,3 +243,29 @@ def test_bytes_that_are_no_chunk_were_not_cut_off(tmp_path: Path) -> None:
     assert capture.flow_paths["data_chunks"].tolist() == [[1, 0]]
     cut = [(T, packet[:-104], len(packet))]
     assert read(tmp_path, pcap([*timed(association()), *cut])).sources["unseen_bytes"].tolist() == [2]
+
+
+def test_every_packet_of_no_connection_is_in_a_conversation(tmp_path: Path) -> None:
+    """By ports for UDP, by addresses for the rest; a fragmented datagram counts with all its fragments, once whole."""
+    to, back = IP(src="10.0.0.1", dst="10.0.0.2", id=1), IP(src="10.0.0.2", dst="10.0.0.1", id=2)
+    large = fragment(to / UDP(sport=7, dport=8) / bytes(4000))
+    packets = [
+        to / UDP(sport=1000, dport=53) / bytes(72),
+        back / UDP(sport=53, dport=1000) / bytes(172),
+        to / UDP(sport=1001, dport=53) / bytes(72),
+        back / ICMP(),
+        *large,
+        fragment(back / UDP(sport=9, dport=9) / bytes(4000))[0],  # the rest never comes
+    ]
+    path = tmp_path / "made.pcap"
+    path.write_bytes(pcap(timed([*(packet for _, packet in tcp_transfer()), *map(ether, packets)])))
+    (summary,) = summarise_points([[path]])
+    udp, icmp = summary.as_json()["other_traffic"]
+    assert (udp["protocol"], udp["packets"], udp["conversations"]) == ("UDP", 3 + len(large), 3)
+    assert (icmp["protocol"], icmp["packets"], icmp["ip_bytes"], icmp["conversations"]) == ("ICMP", 1, 28, 1)
+    by_ends = {tuple(one["ends"]): (one["packets"], one["ip_bytes"]) for one in udp["largest"]}
+    assert by_ends["10.0.0.1:1000", "10.0.0.2:53"] == ([1, 1], [100, 200])
+    assert by_ends["10.0.0.1:1001", "10.0.0.2:53"] == ([1, 0], [100, 0])
+    assert by_ends["10.0.0.1:7", "10.0.0.2:8"] == ([len(large), 0], [4008 + 20 * len(large), 0])
+    in_flows = sum(sum(d["packets"] for d in flow["directions"]) for flow in summary.as_json()["flows"])
+    assert in_flows + udp["packets"] + icmp["packets"] + 1 == summary.facts["packets"]

@@ -140,6 +140,18 @@ def test_other_cells_are_refused(old: str, new: str, said: str, run: RunDir, tmp
     assert files(run) == before, "nothing is changed"
 
 
+def test_a_table_and_a_figure_may_have_one_name(run: RunDir, tmp_path: Path) -> None:
+    """Their files would have had one name, so a spec had to call them apart."""
+    figures = '[figure.later]\nmetric = "double"\nx = "outage"\nlines = ["variant", "failover"]\n'
+    figures += '[figure.outages]\nseries = ["goodput_bit_s"]\nwhere = { outage = "5 s" }\n'
+    netwarp.analyze(run.root, spec=later(tmp_path / "later", spec_text() + LATER + figures))
+    assert list(rows(run, "later")[0])[:3] == ["variant", "failover", "outage"]
+    assert list(rows(run, "later.figure")[0])[:3] == ["variant", "failover", "outage"]
+    assert "t_s" in rows(run, "outages.figure")[0] and "t_s" not in rows(run, "outages")[0]
+    page = netwarp.report(run.root).read_text()
+    assert 'id="table-later"' in page and 'id="figure-later"' in page and 'id="figure-outages"' in page
+
+
 def test_an_expression_that_cannot_be_computed(run: RunDir, tmp_path: Path) -> None:
     text = spec_text().replace("[table.outages]", LATER.replace("2 *", "1e300 ** 9 *") + "[table.outages]")
     before = files(run)

@@ -21,8 +21,9 @@ from netwarp.core.errors import StoreError
 from netwarp.present.answer_grids import answer_words
 from netwarp.present.figures.distribution.data import make_distribution
 from netwarp.present.figures.heatmap.data import make_heatmap
-from netwarp.present.figures.line.data import figure_csv, make_figure, variant_looks
+from netwarp.present.figures.line.data import figure_csv, make_figure
 from netwarp.present.figures.line.print import line_canvas
+from netwarp.present.looks import report_looks
 from netwarp.present.pages.build import make_report
 from netwarp.present.run_data import RunData, read_run
 from netwarp.present.run_summary import _part, _randomness
@@ -232,7 +233,7 @@ def test_an_axis_is_logarithmic_where_the_spec_says_so(small: RunDir) -> None:
     figures = [make_figure(data, figure) for figure in (data.plan.figures[0], asked)]
     assert [figure.y.kind for figure in figures if figure is not None] == ["linear", "log"]
     assert figures[1] is not None
-    (axes,) = line_canvas(figures[1], variant_looks(data)).axes
+    (axes,) = line_canvas(figures[1], report_looks(data)).axes
     assert axes.get_yscale() == "log"
 
 

@@ -16,9 +16,8 @@ from ...core.wire import (
     SHUTDOWN,
     SHUTDOWN_COMPLETE,
 )
-from ..capture import Capture, rows_of_flow
+from ..capture import NEAR, Capture, rows_of_flow
 from ..native import NONE, UNKNOWN, Ints, Rows
-from ..tcp.capture_position import NEAR
 from .columns import Columns
 from .messages import Messages, messages
 from .outages import Outages, outages

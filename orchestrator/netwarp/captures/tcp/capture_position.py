@@ -8,11 +8,9 @@ import dataclasses
 
 import numpy as np
 
+from ..capture import NEAR
 from ..native import Ints
 from .columns import DirectionColumns
-
-NEAR = 0.25
-"""Nearer than this share of the round trip to one end counts as at that end."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -193,6 +193,7 @@ def analyze_tcp(capture: Capture, flow: int, *, at: int | None = None, t0_ns: in
             position=positions[d],
             sack=None if sack is None else bool(sack),
             shift=None if shifts[1 - d] == NO_SHIFT else shifts[1 - d],
+            mss=None if row["mptcp"] else int(row["mss"].min()) or None,
             blocks=blocks if (len(blocks) or not sack_blocks) and not cut else None,
         )
         for d in (0, 1)

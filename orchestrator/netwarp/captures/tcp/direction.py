@@ -10,11 +10,12 @@ import functools
 import numpy as np
 
 from ...core.wire import ACK, CWR, ECE, FIN, RST, SYN
-from ..native import UNKNOWN, Bools, Rows
+from ..native import UNKNOWN, Bools, Ints, Rows
 from .ack_information import Reports, Windows, probes_of, reports_of, windows_of
 from .bytes_in_flight import first_flight
 from .capture_position import CapturePosition, smallest
 from .columns import TIMESTAMP, DirectionColumns, before_each
+from .limits import LIMITED, Limit, Sender, echo_ns, limits_of
 from .retransmission import Arrivals, RetransmissionCause, Retransmissions, arrivals_of, retransmissions_of
 from .rtt import Samples, by_sequence, by_timestamps
 from .sender_clock import reaction_ns
@@ -25,8 +26,9 @@ Total = float | int | None
 @dataclasses.dataclass(frozen=True)
 class Direction:
     """data: segments that this end sent; acks: those of the other end; position: of the capture, relative to this end;
-    sack: both permitted it (None: handshake not seen); shift: window scale of the other end (None: not known); blocks:
-    table of the capture.
+    sack: both permitted it (None: handshake not seen); shift: window scale of the other end (None: not known); mss: the
+    smaller of both ends' (None: not known, or a subflow of MPTCP, whose window is the connection's, RFC 8684 3.3.1);
+    blocks: table of the capture.
     """
 
     data: DirectionColumns
@@ -34,6 +36,7 @@ class Direction:
     position: CapturePosition
     sack: bool | None
     shift: int | None
+    mss: int | None
     blocks: Rows | None
 
     @functools.cached_property
@@ -94,6 +97,42 @@ class Direction:
     def _arrived(self) -> Arrivals:
         return arrivals_of(self.data, self.position.round_trip_ns)
 
+    @functools.cached_property
+    def limits(self) -> tuple[Ints, Ints] | None:
+        """Bounds (ns) and what limited this end between each two of them (a Limit). None: without the handshake it is
+        not known where the capture was taken.
+        """
+        position = self.position
+        if position.near_ns is None or position.round_trip_ns is None or self.mss is None:
+            return None
+        repairs = self.data.is_retransmission & ~self.probes[0] & ~self.probes[1]
+        if self.arrivals is not None:
+            repairs[self.arrivals.segment[self.arrivals.repaired]] = True
+        needless = np.zeros(len(repairs), dtype=np.bool_)
+        if self.retransmissions is not None:
+            needless[self.retransmissions.segment[self.retransmissions.spurious]] = True
+        stamps = 12 if (self.data.options & TIMESTAMP).any() else 0
+        base_ns = position.round_trip_ns
+        if position.is_near and len(self.rtt.rtt_ns):
+            base_ns = min(base_ns, int(self.rtt.rtt_ns.min()))
+        echo = echo_ns(self.data, self.acks)  # the handshake's time alone may be too long
+        echo = (0 if position.is_near else position.near_ns) if echo is None else echo
+        near_ns = min(position.near_ns, echo)
+        sender = Sender(self.shift, self.mss - stamps, near_ns, base_ns, position.is_near)
+        again = np.flatnonzero(repairs & (self.data.payload_bytes > 0))
+        return limits_of(self.data, self.acks, self.rtt, again, needless, sender)
+
+    def _limited(self) -> dict[str, Total]:
+        """The share of the time that each Limit took, and the time."""
+        shares: dict[str, Total] = dict.fromkeys(("limits_s", "idle_ratio", *LIMITED.values()))
+        if self.limits is None or len(self.limits[0]) < 2:
+            return shares
+        bounds, limit = self.limits
+        took = np.bincount(limit, np.diff(bounds), len(Limit)) / (bounds[-1] - bounds[0])
+        shares |= {name: float(took[limit]) for limit, name in LIMITED.items()}
+        shares["application_limited_ratio"] = float(took[Limit.IDLE] + took[Limit.APPLICATION])
+        return shares | {"limits_s": int(bounds[-1] - bounds[0]) / 1e9, "idle_ratio": float(took[Limit.IDLE])}
+
     def totals(self, t0_ns: int) -> dict[str, Total]:
         """Every total of docs/metrics.md, TCP; None: the capture cannot tell. t0_ns: what instants count from."""
         data, windows = self.data, self.windows
@@ -133,6 +172,7 @@ class Direction:
             "zero_window_probes": int(probe.sum()),
             "keep_alives": int(alive.sum()),
             "max_window_bytes": self._max_window(),
+            **self._limited(),
             **self._ecn(),
         }
 

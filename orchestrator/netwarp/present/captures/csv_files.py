@@ -11,6 +11,7 @@ import numpy as np
 
 from ...captures import FileSummary, Join
 from ...captures.connection import Connection
+from ...captures.other_traffic import conversations_of
 from ...captures.time_sequence import time_sequence
 from ...core.errors import StoreError
 from ...results.rows import Field, Rows
@@ -28,7 +29,10 @@ def write_tables(folder: Path, summaries: Sequence[FileSummary], join: Join | No
     Raises StoreError if the directory cannot be written or holds files that netwarp did not write.
     """
     before = claim(folder)
-    tables = [make(summaries) for make in (_flows, _totals, _paths, _events, _series, _time_sequence, _retransmissions)]
+    tables = [
+        make(summaries)
+        for make in (_flows, _totals, _paths, _conversations, _events, _series, _time_sequence, _retransmissions)
+    ]
     tables += _own_tables(summaries)
     if join is not None:
         tables += [_hops(join), _hop_packets(join)]
@@ -117,6 +121,20 @@ def _paths(summaries: Sequence[FileSummary]) -> Rows:
         for direction in (0, 1)
     )  # fmt: skip
     return _table("paths", ("file", "flow", "direction", "source", "destination", *names), rows)
+
+
+def _conversations(summaries: Sequence[FileSummary]) -> Rows:
+    """One row per conversation that is no connection, and direction."""
+    names = ("packets", "ip_bytes")
+    rows: Iterator[list[Field]] = (
+        [summary.name, one["protocol"], direction, one["ends"][direction], one["ends"][1 - direction],
+         *(one[name][direction] for name in names), one["first_s"] - summary.first_ns / 1e9, one["duration_s"]]
+        for summary in summaries
+        for one in conversations_of(summary.capture, summary.capture.conversations)
+        for direction in (0, 1)
+    )  # fmt: skip
+    header = ("file", "protocol", "direction", "source", "destination", *names, "start_s", "duration_s")
+    return _table("conversations", header, rows)
 
 
 def _totals(summaries: Sequence[FileSummary]) -> Rows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...captures.capture import NEAR
 from ...captures.connection import Connection, Multipath
 from ...core.numbers import fixed, readable, with_unit
 from ...core.units import counted
@@ -12,10 +13,6 @@ from .words import delays, seconds
 
 Lines = list[tuple[str, str]]
 Totals = Mapping[str, Any]
-AT_SENDER, AT_RECEIVER = 0.25, 0.75
-"""Share of the round trip between data's sender and capture point that still counts as at that end (metrics.md)."""
-
-
 WHY_UNKNOWN = "why is not known here: that takes all TCP options, and at the receiver timestamps"
 
 
@@ -55,7 +52,7 @@ def _tcp(connection: Connection) -> Lines:
     shifts = [totals.get("window_shift_initiator"), totals.get("window_shift_responder")]
     sizes = [totals.get("mss_initiator_bytes"), totals.get("mss_responder_bytes")]
     handshake = totals.get("handshake_rtt_s")
-    rest = "" if (totals.get("capture_point_ratio") or 0) < AT_SENDER else ", from here"  # not the whole round trip
+    rest = "" if (totals.get("capture_point_ratio") or 0) < NEAR else ", from here"  # not the whole round trip
     unknown = totals.get("retransmitted_packets") and totals.get("fast_retransmitted_packets") is None
     flight, window = totals.get("max_flight_bytes"), totals.get("max_window_bytes")
     initial = totals.get("initial_window_packets") if connection.facts["handshake_seen"] else None
@@ -107,11 +104,7 @@ def _place(ratio: float | None) -> str:
     if ratio is None:
         return ""
     where = (
-        "at the data's sender"
-        if ratio < AT_SENDER
-        else "at the data's receiver"
-        if ratio > AT_RECEIVER
-        else "in the middle"
+        "at the data's sender" if ratio < NEAR else "at the data's receiver" if ratio > 1 - NEAR else "in the middle"
     )
     if not 0.01 <= ratio <= 0.99:
         return where

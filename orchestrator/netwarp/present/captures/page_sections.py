@@ -22,7 +22,7 @@ from ...store.run_dir import write_atomic
 from ..pages.capture import Chart, Line, Panel, Part, Section, Table, capture_page
 from .hops import HEADS, hop_row, join_notes
 from .lines import detail_lines, multipath_lines, multipath_title
-from .words import direction_rows, event_text, lead, path_of, protocol, seconds, unit_of, value_text, words_of
+from .words import beside, direction_rows, event_text, lead, path_of, protocol, seconds, unit_of, value_text, words_of
 
 CHARTED = 20
 """Connections per file that are drawn and shown completely; the others are in the list of connections only."""
@@ -78,7 +78,7 @@ def _file(summary: FileSummary, number: int) -> Section:
     rows = [_connection_row(flow) for flow in summary.connections[:LISTED]]
     table = Table("Connections", ("Flow", "Protocol", "From", "To", "Packets", "IP bytes", "Retransmitted", "Duration"),
                   rows, (0, 4, 5, 6, 7))  # fmt: skip
-    notes = list(summary.notes)
+    notes, others = list(summary.notes), beside(summary.capture)
     if len(summary.connections) > CHARTED:
         listed = f", the next up to {LISTED} in the list" if len(summary.connections) > LISTED else ""
         notes.append(f"the {CHARTED} largest of {len(summary.connections)} connections are shown here{listed}")
@@ -87,7 +87,7 @@ def _file(summary: FileSummary, number: int) -> Section:
         title=summary.name,
         lead=f"{' and '.join(facts['link_types'])}, {counted(facts['packets'], 'packet')}, "
         f"{with_unit(facts['frame_bytes'], 'bytes')}, {seconds(facts['duration_s'])}, "
-        f"{counted(len(summary.connections), 'connection')}",
+        f"{counted(len(summary.connections), 'connection')}" + (f"; other traffic: {others}" if others else ""),
         findings=summary.findings,
         notes=notes,
         facts=[("Files", ", ".join(summary.files)), *((words_of(name).capitalize(), _fact(name, value))

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...captures.capture import Capture
 from ...captures.connection import Connection
+from ...captures.other_traffic import other_traffic
 from ...core.numbers import DASH, fixed, readable, scale, with_unit
+from ...core.units import counted
 
 ENDS = (("_bit_s", "bit/s"), ("_bytes", "bytes"), ("_ratio", "ratio"), ("_s", "s"))
 WHOLE_NAMES = {"flight_bytes": "in flight", "round_packets": "packets a round trip", "outstanding_bytes": "outstanding"}
@@ -24,6 +27,20 @@ def delays(*values: float | None) -> str:
         return DASH
     divisor, unit = scale(values, "s")
     return "/".join(DASH if value is None else readable(value / divisor, 3) for value in values) + f" {unit}"
+
+
+def beside(capture: Capture) -> str:
+    """The packets that are in no connection, by protocol; "" if there are none."""
+    parts = []
+    for row in other_traffic(capture):
+        text = f"{row['protocol']} {counted(row['packets'], 'packet')}"
+        if row["largest"]:
+            text += f", {with_unit(row['ip_bytes'], 'bytes')}, "
+            several = row["conversations"] > 1
+            text += f"{fixed(row['conversations'], 0)} conversations, the largest " if several else ""
+            text += " \u2194 ".join(row["largest"][0]["ends"])
+        parts.append(text)
+    return "; ".join(parts)
 
 
 def share(count: int | None, of: int) -> str:

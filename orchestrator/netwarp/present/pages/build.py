@@ -16,14 +16,11 @@ from ..cell_list import Listing, listing_data, make_listing
 from ..claim_blocks import evidence, statements
 from ..event_tables import make_events
 from ..figures.figure_registry import SCRIPTS, Drawing, draw_figures
-from ..figures.line.data import variant_looks
-from ..figures.over_time.data import curve_keys
 from ..html import file_name, script_json, url
+from ..looks import report_looks
 from ..result_tables import make_grid
 from ..run_data import RunData, read_run
 from ..run_summary import Checks, summarise
-from ..style import looks as style_looks
-from ..style import solid
 from .calibration import write_calibration_page
 from .cell_page import cell_view
 from .run import explore_data, index_page
@@ -62,9 +59,7 @@ def _write(data: RunData, folder: Path) -> None:
     shutil.copyfile(plotly_script(), assets / "plotly.min.js")
     listing = make_listing(data)
     checks = _write_cells(data, cells, listing)
-    curves = dict.fromkeys(curve_keys(data))
-    numbered = style_looks([*variant_looks(data), *curves])
-    looks = {key: solid(look) if key in curves else look for key, look in numbered.items()}
+    looks = report_looks(data)
     drawings = draw_figures(data, looks)
     grids = [grid for table in data.plan.tables if (grid := make_grid(data, table)) is not None]
     for name, call, content in (

@@ -43,12 +43,10 @@ def index_page(
     behind: Mapping[str, Evidence],
 ) -> bytes:
     """The page. figures: each with its download links by suffix."""
-    ordered = list(looks.values())
-    numbers = {key: number for number, key in enumerate(looks)}
-    swatches = {key: swatch(own, numbers[key]) for key, own in looks.items()}
+    swatches = {key: swatch(own) for key, own in looks.items()}
     payload = {
         "figures": {drawing.name: drawing.payload for drawing, _ in figures},
-        "looks": {key: asdict(own) | {"number": numbers[key]} for key, own in looks.items()},
+        "looks": {key: asdict(own) for key, own in looks.items()},
         "palette": [asdict(look(number)) for number in range(PALETTE)],
         "series": series_titles(),
         "claims": {claim: spans(evidence.cells) for claim, evidence in behind.items() if evidence.cells},
@@ -75,7 +73,7 @@ def index_page(
         at_once=ROWS_AT_ONCE,
         payload=payload,
         figure_scripts=list(SCRIPTS),
-        style=Markup(variant_css(ordered)),
+        style=Markup(variant_css(looks.values())),
         swatches=swatches,
         row_swatch=lambda grid, row: _row_swatch(grid, row, swatches),
     ).encode()

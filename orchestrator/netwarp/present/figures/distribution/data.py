@@ -48,7 +48,7 @@ class DistributionData:
 
 def make_distribution(data: RunData, figure: Figure) -> DistributionData | None:
     """Its data from tables/<name>.csv, a row a cell; None where there is no value at all."""
-    rows = data.tables.get(figure.name, ())
+    rows = data.tables.get(data.plan.rows_of(figure), ())
     metric = data.metrics.get(figure.metric)
     values_at: dict[tuple[tuple[str, ...], str], list[tuple[float, str]]] = {}
     count: dict[tuple[tuple[str, ...], str], int] = {}

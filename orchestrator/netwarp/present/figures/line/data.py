@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from ....core.numbers import DASH, readable, scale
-from ....core.outputs import FLOW, Figure
+from ....core.outputs import Figure
 from ....results.write import csv_bytes
 from ...axes import Axis, NumberTable, Row, level_axis, tick_texts
-from ...entries import Entries, Entry, levels_of, read_entries
+from ...entries import Entries, Entry, read_entries
 from ...result_tables import conditions
 from ...run_data import RunData
-from ...style import Look, looks
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +77,6 @@ def line_label(data: RunData, factors: Sequence[str], levels: Sequence[str]) -> 
     """A variant in words."""
     pairs = zip(factors, levels, strict=True)
     return ", ".join(data.level_title(f, level) for f, level in pairs if level != "-") or "all"
-
-
-def variant_looks(data: RunData) -> dict[str, Look]:
-    """A look for every variant any figure draws, in plan order, so that each keeps its own everywhere."""
-    keys = [
-        line_key(figure.lines, levels_of({**result.cell.factors, FLOW: flow}, figure.lines))
-        for result in data.cells
-        for figure in data.plan.figures
-        if figure.kind != "heatmap"
-        for flow in ([each.name for each in result.cell.flows] if FLOW in figure.lines else [""])
-    ]
-    return looks(keys)
 
 
 def _lines(

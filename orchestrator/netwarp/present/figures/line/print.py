@@ -61,7 +61,7 @@ def _legend(figure: FigureData, looks: Mapping[str, Look]) -> tuple[list[Any], l
         handles.append(Line2D([], [], **line_style(looks[line.key], 0)))
         labels.append(plain(line.label))
     if len(figure.sources) > 1:
-        grey = Look("#666666", "#666666", "circle", "solid")
+        grey = Look(-1, "#666666", "#666666", "circle", "solid")
         for number, (_, title) in enumerate(figure.sources):
             handle = Line2D([], [], **line_style(grey, number))
             handles.append((handle, Line2D([], [], **dot_style(grey))) if number == 2 else handle)

@@ -81,25 +81,19 @@ def _shown(data: RunData, where: Mapping[str, Sequence[str]]) -> list[CellResult
     return [result for result in data.cells if not result.cell.repetition and data.selection.has(result.cell, chosen)]
 
 
-def curve_keys(data: RunData) -> list[str]:
-    """The key of every curve of every figure over time, for its look."""
-    return [
-        _key(row, varying(data, figure.where)) for figure in data.plan.time_series for row in data.tables[figure.name]
-    ]
-
-
-def _key(row: Mapping[str, str], factors: Sequence[str]) -> str:
+def curve_key(figure: TimeSeries, row: Mapping[str, str], factors: Sequence[str]) -> str:
+    """The key of the curve of a row, for its look: a figure's own, since `factors` are those that vary in it."""
     levels = [f"{name}={row[name]}" for name in factors if row[name] != "-"]
     levels += [f"flow {row['flow']}"] if "flow" in row else []
-    return "|".join([*levels, f"path {row['path']}", row["series"]])
+    return "|".join([figure.name, *levels, f"path {row['path']}", row["series"]])
 
 
 def make_time_figure(data: RunData, figure: TimeSeries) -> TimeFigure | None:
     """Its data from tables/<name>.csv; None where there are none."""
     factors = varying(data, figure.where)
     curves: dict[tuple[str, str], list[Mapping[str, str]]] = {}
-    for row in data.tables.get(figure.name, ()):
-        curves.setdefault((row["cell_id"], _key(row, factors)), []).append(row)
+    for row in data.tables.get(data.plan.rows_of(figure), ()):
+        curves.setdefault((row["cell_id"], curve_key(figure, row, factors)), []).append(row)
     if not curves:
         return None
     values = [number(row["value"]) for rows in curves.values() for row in rows]
