@@ -42,7 +42,7 @@ from .groups.cpu import cpu_metrics
 from .groups.datagrams import datagram_metrics, datagrams_at
 from .groups.flow_sharing import flow_sharing_metrics, jain_index
 from .kernel_trace import path_traces, read_trace, trace_check, with_thresholds
-from .observation import FlowObservation, moments_of, window_of
+from .observation import FlowObservation, moments_of, program_end, program_window, window_of
 from .packets_around_fault import packets_around_fault
 from .pages import pages_check
 from .queue_management import aqm_metrics, counted_at_end, mark_checks
@@ -165,7 +165,7 @@ def _flow(
     end = sender or receiver
     peers = {address: path_names[index] for address, index in (end.peers if end else {}).items()}
     traces = path_traces(read_trace(directory.trace), flow, peers, _mss(sender_records), ready.t0_monotonic_ns)
-    window = window_of(flow, receiver)
+    window = window_of(flow, receiver, program_end(flow, records.exits))
     observation = FlowObservation(
         cell=cell,
         flow=flow,
@@ -181,7 +181,7 @@ def _flow(
     )
     metrics = flow_metrics(observation)
     new_bytes = 0 if receiver is None else int(receiver.data.new_bytes.sum())
-    metrics |= cpu_metrics(flow, records.cpu_ns, None if receiver is None else new_bytes)
+    metrics |= cpu_metrics(flow, records.exits, None if receiver is None else new_bytes)
     if flow.program is None:
         checks += payload_check(flow, observation.delivery, new_bytes, receiver_records)
         checks += sent_check(flow, sender, sender_records)
@@ -205,7 +205,8 @@ def _datagrams(cell: Cell, flow: Flow, receiver: CapturePoint | None, records: C
     metrics = without_values(flow)
     t_ns, ip_bytes = datagrams_at(cell, flow, receiver, records.ready.t0_realtime_ns)
     if receiver is not None:
-        metrics |= datagram_metrics(cell, flow, t_ns, ip_bytes)
+        window = program_window(flow, t_ns, program_end(flow, records.exits))
+        metrics |= datagram_metrics(cell, flow, t_ns, ip_bytes, window)
     checks = program_check(flow) + utilization_check(cell, flow, metrics["utilization_ratio"])
     curves = series.datagram_series(flow, t_ns, ip_bytes, cell)
     return _FlowResult(FlowObservation(cell, flow), metrics, curves, [], [], checks)

@@ -19,8 +19,8 @@ class CellRecords:
     """ready: T0 on both clocks (ns). captures: by file name. trace: None without one.
 
     proc: files of /proc as the hosts saw them at the end, which kernel_counters() reads. qdiscs: dumps of them, in the
-    order of the cell; addresses: of those; rules: of the agents' rules, at its end. cpu_ns: program -> its CPU time
-    when it ended; empty in virtual time. checksums_left: an interface leaves TCP checksums to its card, which cannot do
+    order of the cell; addresses: of those; rules: of the agents' rules, at its end. exits: program -> its end.
+    checksums_left: an interface leaves TCP checksums to its card, which cannot do
     without.
     """
 
@@ -31,7 +31,7 @@ class CellRecords:
     qdiscs: list[Dump]
     addresses: list[Dump]
     rules: list[Dump]
-    cpu_ns: dict[str, int]
+    exits: dict[str, Exit]
     checksums_left: bool
 
 
@@ -53,7 +53,7 @@ def read_cell_records(path: Path) -> CellRecords:
         qdiscs=[dump for dump in dumps if dump.label == "qdisc"],
         addresses=[dump for dump in dumps if dump.label == "address"],
         rules=[dump for dump in dumps if dump.label == "rules"],
-        cpu_ns={ended.id: ended.cpu_ns for ended in of_kind(records, Exit) if ended.cpu_ns is not None},
+        exits={ended.id: ended for ended in of_kind(records, Exit)},
         checksums_left=any(
             name.startswith("tx-checksum") for offload in of_kind(records, Offload) for name in offload.left_on
         ),

@@ -13,6 +13,7 @@ from ..captures.native import Bools, Ints
 from ..core.types import Cell, Flow
 from ..store.app_records import AppRecord, Connected
 from ..store.derived import PageObject
+from ..store.init_records import Exit
 from ..store.ndjson import of_kind
 from .bytes_in_flight import Outstanding, outstanding_of
 from .delivery import Delivery, delivered
@@ -177,14 +178,39 @@ def first_ns(t_ns: Ints, condition: Bools) -> int | None:
     return int(t_ns[places[0]]) if len(places) else None
 
 
-def window_of(flow: Flow, receiver: FlowPackets | None) -> Window:
-    """The window: up to the stop of a timed flow, or up to the arrival of the last new payload of a flow with a number
-    of bytes.
+def program_end(flow: Flow, exits: Mapping[str, Exit]) -> tuple[int, bool] | None:
+    """When the user's program that connects ended by itself, in ns from T0, and whether with status 0; None: it did
+    not, or was asked to at the flow's stop.
+    """
+    ended = exits.get(f"{flow.name}.{flow.opener}")
+    if flow.program is None or ended is None or ended.t_ns is None or ended.killed or ended.signal is not None:
+        return None
+    known = ended.t_ns > flow.start_ns and (flow.stop_ns is None or ended.t_ns < flow.stop_ns)
+    return (ended.t_ns, ended.status == 0) if known else None
+
+
+def program_window(flow: Flow, t_ns: Ints, program: tuple[int, bool] | None) -> Window:
+    """The window of a program whose payload (of datagrams: packets) arrived at these times: up to its exit or, where
+    the kernel still sent what it had written, its last packet; at most to the flow's stop.
+    """
+    first = int(t_ns[0]) if len(t_ns) else None
+    if program is None:
+        return Window(first, flow.stop_ns, False)
+    end = max(program[0], int(t_ns[-1]) if len(t_ns) else 0)
+    stopped = flow.stop_ns is not None and end >= flow.stop_ns
+    return Window(first, flow.stop_ns if stopped else end, program[1] and not stopped)
+
+
+def window_of(flow: Flow, receiver: FlowPackets | None, program: tuple[int, bool] | None = None) -> Window:
+    """The window: up to the stop of a timed flow, up to the arrival of the last new payload of a flow with a number of
+    bytes, or up to the end of a program (program_end) that ended by itself.
     """
     if receiver is None:
         return Window(None, flow.stop_ns, False)
     fresh = np.flatnonzero(receiver.data.new_bytes > 0)
     t_ns, payload = receiver.data.t_ns[fresh], receiver.data.new_bytes[fresh]
+    if flow.program is not None:
+        return program_window(flow, t_ns, program)
     first = int(t_ns[0]) if len(t_ns) else None
     end = flow.stop_ns
     complete = False

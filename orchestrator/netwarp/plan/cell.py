@@ -181,7 +181,8 @@ def _relays(node: Node) -> bool:
 def is_random(links: tuple[Link, ...], planned: tuple[Planned, ...], flows: tuple[Flow, ...]) -> bool:
     """True if the seed affects what the cell measures.
 
-    It does with random loss, jitter or other random impairments, with phases drawn from the seed, and with SCTP over
+    It may with a program of the user's, which may draw random numbers: the guest's kernel has them from the seed. It
+    does with random loss, jitter or other random impairments, with phases drawn from the seed, and with SCTP over
     several paths or through a fault: its heartbeats are delayed by rand(RTO) (net/sctp/transport.c:
     sctp_transport_timeout). They are sent on every idle path, and unanswered ones double the RTO. Measured with five
     seeds, one path, 10 s outage: new payload 6.75 to 7.42 s after the repair.
@@ -193,7 +194,8 @@ def is_random(links: tuple[Link, ...], planned: tuple[Planned, ...], flows: tupl
     heartbeats = any(flow.protocol == "sctp" and (events or len(flow.paths) > 1) for flow in flows)
     # fq_codel hashes flows into queues by a number that the kernel draws
     hashed = len(flows) > 1 and any(shape.aqm is not None and shape.aqm.kind == "fq_codel" for shape in shapes)
-    return drawn or heartbeats or hashed or any(map(_throws_dice, shapes))
+    programs = any(flow.program is not None for flow in flows)
+    return drawn or heartbeats or hashed or programs or any(map(_throws_dice, shapes))
 
 
 def _throws_dice(shape: LinkImpairment) -> bool:

@@ -142,7 +142,9 @@ class Timeline(InitRecord, frozen=True):
 
 
 class Exit(InitRecord, frozen=True):
-    """The end of a process; killed: by cell-init, after the grace; cpu_ns: user and system time, on the wall clock."""
+    """The end of a process, t_ns from T0; killed: by cell-init, after the grace; cpu_ns: user and system time, on the
+    wall clock.
+    """
 
     id: str
     status: int | None

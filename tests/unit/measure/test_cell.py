@@ -16,7 +16,7 @@ import pytest
 import zstandard
 from netwarp.core.errors import CaptureError
 from netwarp.core.metrics.catalogue import METRICS
-from netwarp.core.types import Event, Link
+from netwarp.core.types import Event, Link, Program
 from netwarp.measure.cell import analyze_cell
 from netwarp.measure.message_delays import NEVER, Messages
 from netwarp.measure.socket_samples import time_weighted_mean
@@ -30,6 +30,7 @@ from netwarp.store.app_records import (
     SwitchPrimary,
     TcpInfo,
 )
+from netwarp.store.init_records import Exit
 from support.captures import DATA, READ_BYTES
 from support.recorded_cell import (
     FAULT,
@@ -280,6 +281,27 @@ def test_a_flow_by_bytes_ends_with_its_last_new_payload(tmp_path: Path) -> None:
     incomplete = derive(more, tmp_path / "cell").metrics
     assert incomplete["completion_time_s"] is None
     assert incomplete["goodput_bit_s"] == pytest.approx(metrics["goodput_bit_s"])
+
+
+@pytest.mark.parametrize(
+    ("exit_s", "status", "end_s", "completed"),
+    [(5.0, 0, 5.0, True), (1.0, 0, 0.0, True), (5.0, 1, 5.0, False), (STOP + 1.0, 0, STOP, False)],
+)
+def test_a_program_is_measured_while_it_runs(
+    exit_s: float, status: int, end_s: float, completed: bool, tmp_path: Path
+) -> None:
+    """Not to the end of the cell. 0.0: to its last data, which the kernel sent after it had gone."""
+    arrived = [one for one, size in with_new(tshark("tcp", "b", "p1", tmp_path)) if size]
+    end_s = end_s or arrived[-1].t
+    cell = make_cell("tcp", flow={"program": Program(("theirs",), ("theirs", "-l"))})
+    root = make_directory(cell, "tcp", tmp_path / "cell")
+    ended = Exit("ftp.sender", status, None, False, int(exit_s * S))
+    with (root / "init.ndjson").open("ab") as file:
+        file.write(msgspec.json.Encoder().encode_lines([ended]))
+    metrics = derive(cell, root).metrics
+    assert metrics["completion_time_s"] == (pytest.approx(end_s, abs=1e-6) if completed else None)
+    came = sum(size for one in arrived[1:] for _, size in one.units)
+    assert metrics["goodput_bit_s"] == pytest.approx(came * 8 / (end_s - arrived[0].t), rel=1e-6)
 
 
 def test_a_fault_that_nothing_survives_has_no_outage(tmp_path: Path) -> None:

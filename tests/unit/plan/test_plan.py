@@ -26,6 +26,14 @@ def test_example_spec_loads_and_plans() -> None:
     assert len({cell.id for cell in plan.cells}) == 6
 
 
+def test_a_cell_with_a_program_is_not_called_deterministic() -> None:
+    """It may draw random numbers, which the guest's kernel makes from the seed: two seeds may differ."""
+    own = EXAMPLE_SPEC.replace('paths = ["p1"]', 'paths = ["p1"]\nprogram = "ping"').replace('"{protocol}"', '"icmp"')
+    own = own.replace('[factor.protocol]\nlevels = ["tcp", "sctp"]\n', "").partition("[table.")[0]
+    plan = make_plan(parse_spec(own.encode(), Path("spec.toml"), sets={}))
+    assert plan.cells and all(cell.random for cell in plan.cells)
+
+
 def test_choi2009_draws_lengths_beside_table_5() -> None:
     """The length of the outage drawn, 20 % to either side, which no published number is about."""
     plan = make_plan(load_spec("choi2009"), only=["lengths"])

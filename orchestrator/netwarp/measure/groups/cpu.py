@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...core.types import Flow
+from ...store.init_records import Exit
 
 
-def cpu_metrics(flow: Flow, cpu_ns: Mapping[str, int], delivered_bytes: int | None) -> dict[str, float | None]:
-    """CPU seconds for each byte of new payload that arrived at the receiver. cpu_ns: program -> its CPU time; empty in
-    virtual time: then a flow does not have these metrics. delivered_bytes: None where nothing was captured.
+def cpu_metrics(flow: Flow, exits: Mapping[str, Exit], delivered_bytes: int | None) -> dict[str, float | None]:
+    """CPU seconds for each byte of new payload that arrived at the receiver. exits: program -> its end; in virtual time
+    it tells no CPU time: then a flow does not have these metrics. delivered_bytes: None where nothing was captured.
     """
+    cpu_ns = {name: ended.cpu_ns for name, ended in exits.items() if ended.cpu_ns is not None}
     if not cpu_ns:
         return {}
     took = {role: cpu_ns.get(f"{flow.name}.{role}") for role in ("sender", "receiver")}

@@ -10,6 +10,7 @@ from ...core.wire import IP_PROTOCOLS
 from ...testbed.layout import make_layout
 from ..capacity import capacity_bit_s
 from ..capture_point import CapturePoint
+from ..observation import Window
 
 
 def datagrams_at(cell: Cell, flow: Flow, receiver: CapturePoint | None, t0_realtime_ns: int) -> tuple[Ints, Ints]:
@@ -30,13 +31,14 @@ def datagrams_at(cell: Cell, flow: Flow, receiver: CapturePoint | None, t0_realt
     return rows["time_ns"].astype(np.int64) - t0_realtime_ns, rows["ip_bytes"].astype(np.int64)
 
 
-def datagram_metrics(cell: Cell, flow: Flow, t_ns: Ints, ip_bytes: Ints) -> dict[str, float | None]:
-    """packets, wire_bytes, throughput_bit_s, utilization_ratio of what arrived, up to the flow's stop."""
-    if flow.stop_ns is not None:
-        ip_bytes, t_ns = ip_bytes[t_ns <= flow.stop_ns], t_ns[t_ns <= flow.stop_ns]
+def datagram_metrics(cell: Cell, flow: Flow, t_ns: Ints, ip_bytes: Ints, window: Window) -> dict[str, float | None]:
+    """packets, wire_bytes, throughput_bit_s, utilization_ratio of what arrived in the window, completion_time_s."""
+    ip_bytes, t_ns = ip_bytes[window.holds(t_ns)], t_ns[window.holds(t_ns)]
     metrics: dict[str, float | None] = {"packets": float(len(t_ns)), "wire_bytes": float(ip_bytes.sum())}
-    if len(t_ns) and flow.stop_ns is not None and flow.stop_ns > t_ns[0]:
-        rate = float(ip_bytes[t_ns > t_ns[0]].sum()) * 8e9 / float(flow.stop_ns - t_ns[0])
-        bottleneck = capacity_bit_s(cell, flow, flow.paths[0], int(t_ns[0]), flow.stop_ns)
+    if window.complete and window.end_ns is not None:
+        metrics["completion_time_s"] = (window.end_ns - flow.start_ns) / 1e9
+    if len(t_ns) and window.seconds is not None and window.end_ns is not None:
+        rate = float(ip_bytes[t_ns > t_ns[0]].sum()) * 8 / window.seconds
+        bottleneck = capacity_bit_s(cell, flow, flow.paths[0], int(t_ns[0]), window.end_ns)
         metrics |= {"throughput_bit_s": rate, "utilization_ratio": rate / bottleneck if bottleneck else None}
     return metrics
