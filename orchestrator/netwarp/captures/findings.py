@@ -42,11 +42,15 @@ QUEUED = 1.5
 
 
 def file_findings(connections: Connections, multipath: Sequence[Multipath] = ()) -> tuple[str, ...]:
-    """The sentences about a file, at most MOST: first what limited its largest connections."""
+    """The sentences about a file, at most MOST: first what limited its largest connections, last where most of that is
+    unknown.
+    """
     sentences: list[str] = []
+    last: list[str] = []
     for connection in itertools.islice(connections.in_depth(), LIMITS_OF):
         where = f"flow {connection.number}: " if len(connections) > 1 else ""
-        sentences += [where + text for text in _limits(connection)]
+        for text, known in _limits(connection):
+            (sentences if known else last).append(where + text)
     sentences += [text for connection in multipath for text in _multipath(connection)]
     unanswered = connections.unanswered()
     silent = int(unanswered.sum())
@@ -66,7 +70,7 @@ def file_findings(connections: Connections, multipath: Sequence[Multipath] = ())
         sentences += [where + text for text in connection_findings(connection)]
         if len(sentences) >= MOST:
             break
-    return tuple(sentences[:MOST])
+    return (*sentences[: MOST - len(last)], *last)
 
 
 def connection_findings(connection: Connection) -> list[str]:
@@ -84,10 +88,12 @@ def connection_findings(connection: Connection) -> list[str]:
     return sentences[:MOST_OF_ONE]
 
 
-def _limits(connection: Connection) -> Iterator[str]:
-    """What limited the data's sender, the largest share first. What is not certain is no cause, but unknown."""
+def _limits(connection: Connection) -> Iterator[tuple[str, bool]]:
+    """What limited the data's sender, the largest share first, and whether that is known rather than not. What is not
+    certain is no cause, but unknown.
+    """
     totals = connection.totals
-    unknown, data = totals.get("unknown_limit_ratio"), totals.get("data_packets") or 0
+    unknown, data = totals.get("unknown_limit_ratio"), totals.get("data_packets", totals.get("data_chunks")) or 0
     if unknown is None or data < LIMITED_PACKETS:
         return
     d = int(totals["data_direction"])
@@ -99,19 +105,21 @@ def _limits(connection: Connection) -> Iterator[str]:
         "loss": "losses",
         "path": "the path's rate",
     }
-    shares = sorted(((totals[f"{name}_limited_ratio"], by) for name, by in causes.items()), reverse=True)
+    shares = sorted(((totals.get(f"{name}_limited_ratio", 0.0), by) for name, by in causes.items()), reverse=True)
     text = ", ".join(
         f"by {by} for {percent(share, 2)}{' of its time' if not place else ''}"
         for place, (share, by) in enumerate(shares)
         if share >= LIMITED
     )
+    if not text:
+        return
     way = f"{sender} > {receiver}"
     if unknown > max(share for share, _ in shares):
-        yield f"what limited {way} is unknown for {percent(unknown, 2)} of its time" + (
-            f"; it was limited {text.replace(' of its time', '')}" if text else ""
-        )
+        text = text.replace(" of its time", "")
+        yield f"what limited {way} is unknown for {percent(unknown, 2)} of its time; it was limited {text}", False
     else:
-        yield f"{way} was limited {text}" + (f"; {percent(unknown, 2)} unknown" if unknown >= LIMITED else "")
+        rest = f"; {percent(unknown, 2)} unknown" if unknown >= LIMITED else ""
+        yield f"{way} was limited {text}{rest}", True
 
 
 def _multipath(connection: Multipath) -> Iterator[str]:

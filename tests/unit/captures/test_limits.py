@@ -51,7 +51,8 @@ def test_what_limited_it_stands_first() -> None:
 
 def test_the_headline_is_nothing_unknown() -> None:
     (found,) = summarise_points([[LIMITS / "v-pauses-5pct-receiver.pcap.zst"]])
-    assert found.findings[0].startswith("what limited 10.0.0.1 > 10.0.1.129 is unknown for ")
+    assert found.findings[-1].startswith("what limited 10.0.0.1 > 10.0.1.129 is unknown for ")
+    assert not any(" was limited by " in text for text in found.findings[:-1])
 
 
 def shares(story: Story, tmp_path: Path) -> dict[str, Total]:
@@ -106,3 +107,11 @@ def test_without_a_handshake_nothing_is_said(tmp_path: Path) -> None:
     assert totals["limits_s"] is None
     assert totals["idle_ratio"] is None
     assert totals["unknown_limit_ratio"] is None
+
+
+def test_a_capture_without_the_data_says_nothing(tmp_path: Path) -> None:
+    """One direction only, as on one of two routers: what is acknowledged was never seen."""
+    story = Story().handshake().data(41, 1)
+    for k in range(1, 60):
+        story.ack(60 + 20 * k, 1 + k * MSS)
+    assert shares(story.data(2000, 1 + 60 * MSS), tmp_path)["limits_s"] is None

@@ -206,12 +206,31 @@ def test_probes_of_a_zero_window_are_no_timeouts(tmp_path: Path) -> None:
     assert (totals["timeout_retransmitted_chunks"], totals["t3_expiries"], totals["outages"]) == (0, 0, 0)
     assert (totals["zero_windows"], totals["zero_window_packets"]) == (1, 3)
     assert totals["zero_window_s"] == pytest.approx(8.699)
+    assert totals["receive_window_limited_ratio"] == pytest.approx(8.699 / 9.101)
+    assert totals["loss_limited_ratio"] == 0
     (event,) = [event for event in analysis.events if event["what"] == "zero_window"]
     assert (event["t_s"], event["for_s"]) == pytest.approx((0.301, 8.699))
     # without an answer it is not known that the receiver was there
     silent = [packet for packet in packets if packet[0] not in (1401 * MS, 3401 * MS, 9000 * MS)]
     totals = analyze(tmp_path, silent).totals
     assert (totals["zero_window_probes"], totals["t3_expiries"], totals["outages"]) == (1, 2, 1)
+
+
+def test_what_limited_the_sender(tmp_path: Path) -> None:
+    """Nothing to send for 4 s, then a chunk that is lost for 1.1 s; the time of the first round trips is unknown."""
+    packets = [*handshake(), data(200, 0), sack(300, 0), data(4300, 1), data(5300, 1), sack(5400, 1)]
+    totals = analyze(tmp_path, packets).totals
+    assert totals["limits_s"] == pytest.approx(5.4)
+    assert totals["application_limited_ratio"] == pytest.approx(4.2 / 5.4)  # with the 0.2 s before the first
+    assert totals["loss_limited_ratio"] == pytest.approx(1.1 / 5.4)
+    assert totals["receive_window_limited_ratio"] == 0
+    assert totals["unknown_limit_ratio"] == pytest.approx(0.1 / 5.4)
+    assert analyze(tmp_path, [p for p in packets if p != data(200, 0)]).totals["unknown_limit_ratio"] is None
+
+
+def test_at_the_receiver_it_is_not_said_what_limited_the_sender(tmp_path: Path) -> None:
+    packets = at_receiver(data(200, 0), sack(201, 0), data(4300, 1), sack(4301, 1))
+    assert analyze(tmp_path, packets).totals["limits_s"] is None
 
 
 def test_a_chunk_that_the_receiver_discarded_has_not_arrived_twice(tmp_path: Path) -> None:

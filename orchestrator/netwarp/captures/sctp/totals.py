@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from ...core.wire import ABORT, ASCONF, ASCONF_ACK, ERROR, RE_CONFIG
 from ..capture import rows_of_flow
 from ..native import Floats, Ints, Rows
+from ..tcp.limits import AT_REST_NS, UNSEEN
 from .association import Association
 from .interval_search import ascending_order
 from .outages import Outages
@@ -17,6 +19,8 @@ from .transmissions import NEVER
 Totals = dict[str, float | int | None]
 Series = dict[str, tuple[Floats, Floats]]
 ROUND_TRIPS = ("rtt_samples", "rtt_min_s", "rtt_mean_s", "rtt_max_s", "heartbeat_rtt_mean_s")
+LIMITED = ("application_limited_ratio", "receive_window_limited_ratio", "loss_limited_ratio", "unknown_limit_ratio")
+"""Shares of limits_s: what limited the data's sender."""
 AT_SENDER = (
     "fast_retransmitted_chunks",
     "timeout_retransmitted_chunks",
@@ -28,6 +32,8 @@ AT_SENDER = (
     "outage_longest_s",
     "progress_gap_longest_s",
     "outstanding_max_bytes",
+    "limits_s",
+    *LIMITED,
     *ROUND_TRIPS,
 )
 """Totals that only the sender's capture can show: None in the receiver's."""
@@ -111,6 +117,8 @@ def _all(association: Association) -> dict[str, Callable[[], float | int | None]
         "heartbeats_unanswered": lambda: int((mine & ~beats.answered).sum()),
         "heartbeat_rtt_mean_s": lambda: _mean((beats.answered_ns - beats.time_ns)[mine & beats.answered], 1e9),
         "outstanding_max_bytes": lambda: _max(association.outstanding.value_bytes),
+        "limits_s": lambda: _lasted_ns(association) / 1e9,
+        **{name: functools.partial(_limited, association, name) for name in LIMITED},
         "paths": lambda: len(association.paths),
         "path_changes": lambda: int(np.count_nonzero(np.diff(sent.rows["path"][sent.new]))),
         "outages": lambda: len(association.outages.from_ns),
@@ -121,6 +129,39 @@ def _all(association: Association) -> dict[str, Callable[[], float | int | None]
         "asconf_chunks": lambda: len(chunks.of_type(ASCONF, ASCONF_ACK)),
         "re_config_chunks": lambda: len(chunks.of_type(RE_CONFIG)),
     }
+
+
+def _lasted_ns(association: Association) -> int:
+    return int(association.row["last_ns"] - association.row["first_ns"])
+
+
+def _limited(association: Association, name: str) -> float | None:
+    """The share of one of LIMITED: nothing outstanding; no progress until T3 expired; a window of zero, also while one
+    of these holds; else unknown (the congestion window and the path's rate are not told apart).
+    """
+    level, outage, lasted = association.outstanding, association.outages, _lasted_ns(association)
+    if not lasted or _unseen(association) > UNSEEN * len(association.sent):
+        return None
+    first, last = (int(association.row[name]) for name in ("first_ns", "last_ns"))
+    empty = np.append(True, level.value_bytes == 0)
+    edge = np.concatenate([[first], level.time_ns, [last]])
+    rest = empty & (np.diff(edge) >= AT_REST_NS)
+    spells = (
+        (edge[:-1][rest], edge[1:][rest]),
+        association.zero_windows[:2],
+        (outage.from_ns, np.minimum(outage.to_ns, last)),
+    )
+    bounds = np.unique(
+        np.clip(np.concatenate([times for spell in spells for times in (*spell, [first, last])]), first, last)
+    )
+    took = np.diff(bounds) / lasted
+    holds = [
+        np.searchsorted(np.sort(begin), bounds[:-1], "right") > np.searchsorted(np.sort(end), bounds[:-1], "right")
+        for begin, end in spells
+    ]
+    idle, closed, lost = holds
+    shares = [float(took[where].sum()) for where in (idle & ~closed, closed, lost & ~closed & ~idle)]
+    return dict(zip(LIMITED, (*shares, 1 - sum(shares)), strict=True))[name]
 
 
 def _unseen(association: Association) -> int:

@@ -15,7 +15,7 @@ from .ack_information import Reports, Windows, probes_of, reports_of, windows_of
 from .bytes_in_flight import first_flight
 from .capture_position import CapturePosition, smallest
 from .columns import TIMESTAMP, DirectionColumns, before_each
-from .limits import LIMITED, Limit, Sender, echo_ns, limits_of
+from .limits import LIMITED, UNSEEN, Limit, Sender, echo_ns, limits_of
 from .retransmission import Arrivals, RetransmissionCause, Retransmissions, arrivals_of, retransmissions_of
 from .rtt import Samples, by_sequence, by_timestamps
 from .sender_clock import reaction_ns
@@ -100,10 +100,12 @@ class Direction:
     @functools.cached_property
     def limits(self) -> tuple[Ints, Ints] | None:
         """Bounds (ns) and what limited this end between each two of them (a Limit). None: without the handshake it is
-        not known where the capture was taken.
+        not known where the capture was taken; without the data, what was outstanding.
         """
         position = self.position
         if position.near_ns is None or position.round_trip_ns is None or self.mss is None:
+            return None
+        if (self._unseen() or 0) > UNSEEN * int(self.data.new_bytes.sum()):
             return None
         repairs = self.data.is_retransmission & ~self.probes[0] & ~self.probes[1]
         if self.arrivals is not None:

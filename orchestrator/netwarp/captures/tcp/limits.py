@@ -26,7 +26,9 @@ QUEUED_NS = 1_000_000
 AROUND = 8
 """Round trips that are judged together, at least."""
 AT_REST_NS = 200_000_000
-"""Nothing outstanding for so long, and two round trips: no pacing holds data back so long."""
+"""Nothing outstanding for so long (TCP: and two round trips): neither pacing nor an own queue holds data back so."""
+UNSEEN = 0.01
+"""With a larger share of the data missing from the capture it is not known what was outstanding."""
 
 
 class Limit(enum.IntEnum):
@@ -91,7 +93,8 @@ def limits_of(
     order = order[np.argsort(sent_ns[order], kind="stable")]
     when, ack_ns = sent_ns[order], np.maximum.accumulate(acks.time_ns) + sender.near_ns
     end = np.maximum.accumulate(data.end[order] - (data.flags[order] & FIN != 0))
-    bounds = np.unique(np.concatenate([when, ack_ns, sent_ns[repairs], sent_ns[-1:]]))
+    bounds = np.sort(np.concatenate([when, ack_ns, sent_ns[repairs], sent_ns[-1:]]), kind="stable")
+    bounds = bounds[np.diff(bounds, prepend=bounds[0] - 1) > 0]
     last = np.searchsorted(when, bounds[:-1], side="right") - 1
     heard = np.searchsorted(ack_ns, bounds[:-1], side="right")
     una = np.concatenate([[UNKNOWN], acks.highest_ack])[heard]
