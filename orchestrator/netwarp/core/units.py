@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -35,6 +35,8 @@ WORDS: dict[Kind, str] = {
     "packets": "a number of packets",
     "bdp": "a bandwidth-delay product",
 }
+MOST_NAMES = 6
+"""Of `listed`."""
 _TIME = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
 _DATA = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _RATE = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9}
@@ -170,6 +172,13 @@ def counted(count: float, singular: str, plural: str = "") -> str:
 def counted_of(part: float, of: float, singular: str, plural: str = "") -> str:
     """Some of a number of things: "1 of 2 cells", "1 of 1 cell"."""
     return f"{fixed(part, 0)} of {counted(of, singular, plural)}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names with commas; of more than 6 the first ones, the last, and how many: "f0, f1, f2 ... f59 (60)"."""
+    if len(names) <= MOST_NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[: MOST_NAMES // 2])} ... {names[-1]} ({len(names)})"
 
 
 def same_value(first: str, second: str) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from ..core.numbers import in_short
 from ..core.topology import DirectedLink, NoRoute, find_route
 from ..core.types import Cell, Flow, Path
-from ..core.units import counted_of
+from ..core.units import counted_of, listed
 from .cell import TCP_BUFFERS
 from .types import Plan
 
@@ -53,7 +53,7 @@ def buffer_notes(cells: Iterable[Cell], backend: str) -> Iterator[str]:
     for (name, _), said in worst.items():
         alike.setdefault((counted_of(len(said), total[name], "cell"), min(said)[1]), []).append(f'"{name}"')
     for (share, why), names in alike.items():
-        yield f"{'flow' if len(names) == 1 else 'flows'} {', '.join(names)} of {share} cannot fill {why}"
+        yield f"{'flow' if len(names) == 1 else 'flows'} {listed(names)} of {share} cannot fill {why}"
 
 
 def _held(cell: Cell, flow: Flow) -> tuple[float, str] | None:
@@ -153,7 +153,7 @@ def _one_phase(plan: Plan) -> Iterator[str]:
     for names, count in shared.items():
         if len(starts[names]) == 1:  # else the starts are what the plan varies
             yield (
-                f"nothing is random in {counted_of(count, len(plan.cells), 'cell')}, but the flows {', '.join(names)}"
+                f"nothing is random in {counted_of(count, len(plan.cells), 'cell')}, but the flows {listed(names)}"
                 " share a queue: their numbers, and the verdicts on them, are those of one phase, and a start some"
                 f" milliseconds later may turn them. To draw phases from the seed: {PHASE_REMEDY}"
             )

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from ..core.numbers import readable, with_unit
 from ..core.types import Cell, LinkImpairment
+from ..core.units import listed
 from .impairments import in_words
 from .run_data import RunData
 
@@ -62,6 +63,7 @@ def _network(cells: Sequence[Cell], several: bool) -> DrawnNetwork:
         for number, link in enumerate(first.links)
     ]
     flows = {flow.name: (flow.sender, flow.receiver) for cell in cells for flow in cell.flows}
+    alike: dict[tuple[str, str], list[str]] = {}
     for name, (sender, receiver) in flows.items():
         there = [flow for cell in cells for flow in cell.flows if flow.name == name]
         protocols = _values(flow.protocol.upper() for flow in there)
@@ -69,7 +71,10 @@ def _network(cells: Sequence[Cell], several: bool) -> DrawnNetwork:
         amount = _values(
             with_unit(flow.total_bytes, "bytes") if flow.total_bytes else "until it is stopped" for flow in there
         )
-        rows.append((f"flow {name}", f"{sender} \u2192 {receiver}", f"{protocols}; over {paths}; {amount}"))
+        how = f"{protocols}; over {paths}; {amount}"
+        alike.setdefault((f"{sender} \u2192 {receiver}", how), []).append(name)
+    for (between, how), names in alike.items():
+        rows.append((f"flow{'s' if len(names) > 1 else ''} {listed(names)}", between, how))
     faults = [event for cell in cells for event in cell.timeline if not event.of_the_link]
     for name in dict.fromkeys(event.name for event in faults):
         links = _values(event.link for event in faults if event.name == name)

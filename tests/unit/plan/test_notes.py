@@ -113,3 +113,9 @@ def test_a_program_of_the_users_chooses_its_buffers_itself() -> None:
     (plan,) = (plan_of(FAST + f"program = {own}\n"),)
     assert plan.cells[0].flows[0].program is not None
     assert notes(plan, "virtual") == ()
+
+
+def test_sixty_flows_that_are_alike_are_one_sentence() -> None:
+    more = "".join(f'[flow.g{number}]\nlike = "f"\n' for number in range(59))
+    (note,) = said(BASE + more)
+    assert "but the flows f, g0, g1 ... g58 (60) share a queue" in note

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from pathlib import Path
 
 import pytest
 from netwarp.cli.summary import print_summary
@@ -183,6 +184,16 @@ def test_the_page_shows_conclusions_before_anything_else(run: RunDir) -> None:
         r" \(needed: &lt; \u221210 %\)",
         numbers,
     )
+
+
+def test_flows_that_are_alike_are_one_row_of_the_set_up(tmp_path: Path) -> None:
+    more = "".join(f'[flow.g{number}]\nlike = "ftp"\n' for number in range(59))
+    text = spec_text() + more
+    text = text.replace('metric = "share"', 'metric = "share"\nflow = "ftp"').replace(
+        'metric = "goodput_bit_s"', 'metric = "goodput_bit_s"\nflow = "ftp"'
+    )
+    drawn = networks(read_run(write_run(tmp_path / "run", plan_of(text, tmp_path))))
+    assert [row[0] for row in drawn[0].rows if row[0].startswith("flow")] == ["flows ftp, g0, g1 ... g58 (60)"]
 
 
 def test_the_set_up_has_every_link_flow_and_fault(run: RunDir) -> None:
