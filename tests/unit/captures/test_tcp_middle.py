@@ -42,6 +42,19 @@ def test_an_initial_window_that_was_lost_counts_once(tmp_path: Path) -> None:
     assert (totals["initial_window_packets"], totals["initial_window_bytes"]) == (3, 3 * MSS)
 
 
+def test_behind_a_qdisc_that_spaces_segments_no_initial_window_is_seen(tmp_path: Path) -> None:
+    """The answer to the first segment comes while the sender's others wait in its queue; without the queue, after."""
+    for at, window in (((50, 110, 170, 230), None), ((50, 51, 52, 91), 3)):
+        story = Story().handshake()
+        for number, when in enumerate(at):
+            story = story.data(when, 1 + number * MSS)
+            if number in (0, 2):
+                story = story.ack(when + 38, 1 + MSS, echo=at[0]) if (number == 0) == (window is None) else story
+        totals = told(story, tmp_path, at=0).totals
+        assert totals["initial_window_packets"] == window
+        assert totals["initial_window_bytes"] == (window and window * MSS)
+
+
 @pytest.mark.parametrize(("empty", "unseen"), [(999, 0), (1000, 0), (900, 100)])
 def test_a_capture_that_begins_with_a_keep_alive_lacks_nothing(empty: int, unseen: int, tmp_path: Path) -> None:
     """Its number is one below the first byte; what lies between a number seen and the data is what is missing."""

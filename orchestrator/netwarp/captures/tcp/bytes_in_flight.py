@@ -53,10 +53,18 @@ def idle_gaps(data: DirectionColumns, acks: DirectionColumns) -> tuple[Ints, Int
     return begins[order], lengths[order]
 
 
+PAUSE = 2
+"""The wait for an answer is longer than this many times the longest spacing within a flight."""
+
+
 def first_flight(data: DirectionColumns, acks: DirectionColumns) -> tuple[int, int] | None:
     """(segments, bytes) of payload sent before the first answer to any of it arrives (an acknowledgement or a SACK
     block): the initial window (RFC 5681 3.1), if the sender had that much to send. What is sent again because no answer
-    comes is not counted twice. None: no payload.
+    comes is not counted twice.
+
+    None: no payload; or the end of the flight is not seen. It is seen if the sender paused for the answer, longer than
+    between the segments before it. Behind a qdisc that spaces them the answer to the first comes while the others are
+    still on their way to the capture point.
     """
     carries = np.flatnonzero((data.payload_bytes > 0) & (data.flags & (SYN | RST) == 0))
     if not len(carries):
@@ -67,6 +75,13 @@ def first_flight(data: DirectionColumns, acks: DirectionColumns) -> tuple[int, i
     )
     until = acks.row[answers[0]] if len(answers) else len(data) + len(acks)
     flight = carries[(data.row[carries] < until) & (data.new_bytes[carries] > 0)]
+    following = carries[data.row[carries] > until]
+    if len(answers) and len(flight) and len(following):
+        answer_ns, times = int(acks.time_ns[answers[0]]), data.time_ns[flight]
+        # a single segment shows no spacing: then what follows must come at the answer
+        spaced_ns = np.diff(times).max() if len(flight) > 1 else data.time_ns[following[0]] - answer_ns
+        if answer_ns - int(times[-1]) <= PAUSE * spaced_ns:
+            return None
     return len(flight), int(data.new_bytes[flight].sum())
 
 
