@@ -208,20 +208,31 @@ def _slow(connection: Connection) -> Iterator[str]:
 
 def _silence(connection: Connection) -> Iterator[str]:
     """The longest pause that a retransmission ended, with the number of timeouts if the capture can show it."""
-    timeouts = int(connection.totals.get("timeouts") or connection.totals.get("t3_expiries") or 0)
-    word = "T3 expiry" if connection.protocol == "sctp" else "retransmission timeout"
-    words = counted(timeouts, word, "T3 expiries" if connection.protocol == "sctp" else "")
+    counts = {direction: int(totals.get("timeouts") or totals.get("t3_expiries") or 0)
+              for direction, totals in _totals_of(connection).items()}  # fmt: skip
+    word, plural = ("T3 expiry", "T3 expiries") if connection.protocol == "sctp" else ("retransmission timeout", "")
+    words = {direction: counted(count, word, plural) for direction, count in counts.items() if count}
     for direction, begin_s, length_s, ended_again in sorted(connection.silences, key=lambda pause: -pause[2]):
         if _closed_s(connection, direction, begin_s, length_s) > length_s / 2:
             continue  # the sender waited for the receiver: _window says so
         if ended_again and length_s >= max(SILENCE_S, SILENCE_SHARE * connection.facts["duration_s"]):
             pause = f"for {in_short(length_s, 's')} from {_at(begin_s)} on"
+            text = words.pop(direction, "")
             yield f"no data from {connection.ends[direction]} {pause}, until a retransmission" + (
-                f" ({words} in all)" if timeouts else ""
+                f" ({text} in all)" if text else ""
             )
-            return
-    if timeouts:
-        yield f"{words}"
+            break
+    for direction, text in words.items():
+        yield text + (f" of {connection.ends[direction]}" if len(counts) > 1 else "")
+
+
+def _totals_of(connection: Connection) -> dict[int, Mapping[str, Any]]:
+    """The totals of each direction that carries data, by direction; the one with more data first."""
+    first = int(connection.totals.get("data_direction") or 0)
+    both: dict[int, Mapping[str, Any]] = {first: connection.totals}
+    if reverse := {name[8:]: value for name, value in connection.totals.items() if name.startswith("reverse_")}:
+        both[1 - first] = reverse
+    return both
 
 
 def _closed_s(connection: Connection, direction: int, begin_s: float, length_s: float) -> float:
@@ -261,29 +272,30 @@ def _repeated(connection: Connection) -> Iterator[str]:
         if data and again > RETRANSMITTED * data:
             share = f"{counted_of(again, data, 'data packet')} ({percent(again / data)})"
             repeat = "repeats" if again == 1 else "repeat"
-            probes = int(connection.totals.get("zero_window_probes") or 0) if connection.protocol == "sctp" else 0
+            totals = _totals_of(connection).get(direction, {}) if connection.protocol == "sctp" else {}
+            probes = int(totals.get("zero_window_probes") or 0)
             of_them = f", {fixed(probes, 0)} of them to probe the closed window" if probes else ""
             yield f"{share} of {connection.ends[direction]} {repeat} what it had sent before{of_them}"
-    for unit in ("packets", "chunks"):
-        spurious = connection.totals.get(f"spurious_retransmitted_{unit}")
-        again = connection.totals.get(f"retransmitted_{unit}")
-        if spurious and again and spurious >= SPURIOUS * again:
-            they = "was needless: what it repeats" if spurious == 1 else "were needless: what they repeat"
-            yield f"{counted_of(spurious, again, f'retransmitted {unit[:-1]}')} {they} had arrived"
+    both = _totals_of(connection)
+    for direction, totals in both.items():
+        for unit in ("packets", "chunks"):
+            spurious, again = (totals.get(f"{name}retransmitted_{unit}") for name in ("spurious_", ""))
+            if spurious and again and spurious >= SPURIOUS * again:
+                they = "was needless: what it repeats" if spurious == 1 else "were needless: what they repeat"
+                of = f" of {connection.ends[direction]}" if len(both) > 1 else ""
+                yield f"{counted_of(spurious, again, f'retransmitted {unit[:-1]}')}{of} {they} had arrived"
     reordered = connection.totals.get("reordered_packets")
     if reordered:
         yield f"{counted(int(reordered), 'packet')} arrived after others that had been sent later: reordering, not loss"
 
 
 def _window(connection: Connection) -> Iterator[str]:
-    totals: Mapping[str, Any] = connection.totals
-    for way in ("", "reverse_"):
-        if spells := int(totals.get(f"{way}zero_windows") or 0):
-            closed_s, duration_s = totals[f"{way}zero_window_s"], connection.facts["duration_s"]
-            receiver = connection.ends[totals["data_direction"] ^ (not way)]
+    for direction, totals in _totals_of(connection).items():
+        if spells := int(totals.get("zero_windows") or 0):
+            closed_s, duration_s = totals["zero_window_s"], connection.facts["duration_s"]
             share = f", {percent(closed_s / duration_s)} of the connection" if duration_s else ""
-            probes = int(totals.get(f"{way}zero_window_probes") or 0)
-            yield (f"{receiver} closed its receive window for {in_short(closed_s, 's')} "
+            probes = int(totals.get("zero_window_probes") or 0)
+            yield (f"{connection.ends[1 - direction]} closed its receive window for {in_short(closed_s, 's')} "
                    f"({counted(spells, 'time')}{share}): the sender had to wait" +
                    (f" (it asked {counted(probes, 'time')})" if probes else ""))  # fmt: skip
 

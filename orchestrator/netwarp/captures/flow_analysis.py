@@ -47,6 +47,7 @@ def _tcp(capture: Capture, flow: int, start_ns: int) -> FlowAnalysis:
 
 def _sctp(capture: Capture, flow: int, start_ns: int) -> FlowAnalysis:
     from .sctp import analyze_sctp  # here, as TCP's: a capture that has none need not wait for its import
+    from .sctp.events import of_the_data
 
     def series() -> dict[str, Series]:
         again = analyze_sctp(capture, flow, t0_ns=start_ns)
@@ -54,7 +55,13 @@ def _sctp(capture: Capture, flow: int, start_ns: int) -> FlowAnalysis:
 
     association = analyze_sctp(capture, flow, t0_ns=start_ns)
     about = {"data_direction": association.direction, "point": association.point, "ending": association.ended}
-    return FlowAnalysis(about | association.totals, association.events, association.tables, series)
+    totals, events = about | association.totals, association.events
+    if totals["data_chunks_other_direction"]:
+        other = analyze_sctp(capture, flow, direction=1 - association.direction, t0_ns=start_ns)
+        totals |= {f"reverse_{name}": value for name, value in other.totals.items()}
+        events = [*events, *({**event, "data_of": other.from_} for event in of_the_data(other.parts, start_ns))]
+        events.sort(key=lambda event: float(event["t_s"]))
+    return FlowAnalysis(totals, events, association.tables, series)
 
 
 def progress_series(capture: Capture, flow: int, direction: int, start_ns: int) -> dict[str, Series]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from netwarp.captures import FileSummary, summarise_points
+from netwarp.present.captures.lines import detail_lines
 from support import sctp_story
 from support.captures import T, Timed, association, chunk, data_chunk, pcap, recorded, sack_chunk, sctp, segment, timed
 from support.sctp_story import data, sack
@@ -97,6 +98,34 @@ def test_a_closed_window_of_sctp_is_no_outage(tmp_path: Path) -> None:
         "window",
     )
     assert found.connections[0].totals["outages"] == 0
+
+
+def test_an_association_with_data_both_ways_says_both(tmp_path: Path) -> None:
+    """Each end closes its window once; each sentence names the end."""
+
+    def theirs(at_ms: int, tsn: int) -> sctp_story.Packet:
+        return at_ms * MS, sctp(11, data_chunk(9000 + tsn, 50, ssn=tsn), back=True)
+
+    def mine(at_ms: int, tsn: int, window: int) -> sctp_story.Packet:
+        return at_ms * MS, sctp(22, sack_chunk(9000 + tsn, window=window))
+
+    story = [
+        *sctp_story.handshake(), data(200, 0), data(201, 1), sack(301, 1, window=0), sack(4301, 1), data(4302, 2),
+        sack(4402, 2), theirs(4500, 0), mine(4501, 0, 0), theirs(5500, 1), mine(5501, 0, 0), mine(7501, 0, 9000),
+        theirs(7600, 1), mine(7601, 1, 9000),
+    ]  # fmt: skip
+    summary = look(tmp_path, [(T + at, packet) for at, packet in story])
+    closed = [text.split(" (")[0] for text in summary.findings if "closed" in text]
+    assert closed[0] == "10.1.0.2:80 closed its receive window for 4 s"
+    assert closed[1] == "10.1.0.1:1000 closed its receive window for 3 s"
+    connection = summary.connections[0]
+    assert connection.totals["reverse_retransmitted_chunks"] == 1
+    (event,) = [event for event in connection.events if event.get("data_of")]
+    assert (event["what"], event["data_of"], event["direction"]) == ("zero_window", "10.1.0.2:80", 0)
+    lines = detail_lines(connection)
+    assert ("seen from", "at 10.1.0.1, the data's sender") in lines
+    place = lines.index(("also data from", "10.1.0.2:80"))
+    assert [label for label, _ in lines[place + 1 :]] == ["zero windows"]
 
 
 def test_a_closed_window_and_a_reset(tmp_path: Path) -> None:

@@ -32,17 +32,23 @@ def events(association: Association, t0_ns: int) -> list[Event]:
     """Handshakes, ends, errors, resets, address changes; restart; path changes of new data; outages; T3 expiries;
     unanswered heartbeats. Each is {t_s, what, path}, with further members by kind.
     """
-    result = [*_control(association, t0_ns), *_path_changes(association, t0_ns)]
-    for begin, end, path in zip(*(column[:MOST].tolist() for column in association.zero_windows), strict=True):
-        more = {"direction": 1 - association.direction, "for_s": (end - begin) / 1e9}
-        result.append(_event(association, begin, t0_ns, "zero_window", path, **more))
-    if association.point != "receiver":
-        result += [*_outages(association, t0_ns), *_expiries(association, t0_ns)]
+    result = [*_control(association, t0_ns), *of_the_data(association, t0_ns)]
     beats = association.heartbeats
     for place in np.flatnonzero(~beats.answered)[:MOST].tolist():
         what = "unanswered HEARTBEAT"
         result.append(_event(association, int(beats.time_ns[place]), t0_ns, what, int(beats.path[place])))
     return sorted(result, key=lambda event: event["t_s"])
+
+
+def of_the_data(association: Association, t0_ns: int) -> list[Event]:
+    """The events that belong to the data of one direction: its path changes, zero windows, outages and T3 expiries."""
+    result = _path_changes(association, t0_ns)
+    for begin, end, path in zip(*(column[:MOST].tolist() for column in association.zero_windows), strict=True):
+        more = {"direction": 1 - association.direction, "for_s": (end - begin) / 1e9}
+        result.append(_event(association, begin, t0_ns, "zero_window", path, **more))
+    if association.point != "receiver":
+        result += [*_outages(association, t0_ns), *_expiries(association, t0_ns)]
+    return result
 
 
 def _event(association: Association, time_ns: int, t0_ns: int, what: str, path: int, **more: Any) -> Event:

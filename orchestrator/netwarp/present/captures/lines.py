@@ -20,7 +20,12 @@ def detail_lines(connection: Connection) -> Lines:
     """For the terminal's block and the page's facts. Empty without the protocol's analyser."""
     if not connection.totals:
         return []
-    return _sctp(connection) if connection.protocol == "sctp" else _tcp(connection)
+    of_data = _sctp_data if connection.protocol == "sctp" else _tcp_data
+    lines = _sctp(connection) if connection.protocol == "sctp" else _tcp(connection)
+    reverse = {name[8:]: value for name, value in connection.totals.items() if name.startswith("reverse_")}
+    if reverse and (others := _kept(of_data(reverse))):
+        lines += [("also data from", connection.ends[1 - connection.totals["data_direction"]]), *others]
+    return lines
 
 
 def _parts(*parts: str | None) -> str:
@@ -53,7 +58,6 @@ def _tcp(connection: Connection) -> Lines:
     sizes = [totals.get("mss_initiator_bytes"), totals.get("mss_responder_bytes")]
     handshake = totals.get("handshake_rtt_s")
     rest = "" if (totals.get("capture_point_ratio") or 0) < NEAR else ", from here"  # not the whole round trip
-    unknown = totals.get("retransmitted_packets") and totals.get("fast_retransmitted_packets") is None
     flight, window = totals.get("max_flight_bytes"), totals.get("max_window_bytes")
     initial = totals.get("initial_window_packets") if connection.facts["handshake_seen"] else None
     if not connection.directions[1 - totals.get("data_direction", 0)]["packets"]:
@@ -62,9 +66,29 @@ def _tcp(connection: Connection) -> Lines:
         ("handshake", _parts(f"round trip {seconds(handshake)}" if handshake is not None else None, *agreed,
                              f"window scale {shifts[0]}/{shifts[1]}" if None not in shifts else None,
                              f"MSS {sizes[0]}/{sizes[1]}" if None not in sizes else None)),
-        ("seen from", _place(totals.get("capture_point_ratio"))),
+        ("seen from", _place(totals.get("capture_point_ratio"), connection)),
         (f"RTT{rest}", _rtt(totals, "rtt", "min", "median", "p95")),
         (f"RTT by timestamps{rest}", _rtt(totals, "rtt_timestamps", "min", "median", "p95")),
+        *_tcp_data(totals),
+        ("order", _parts(_some(totals, "out_of_order_packets", "packet out of order", "packets out of order"),
+                         _some(totals, "reordered_packets", "overtaken", "overtaken"),
+                         _some(totals, "repaired_packets", "retransmitted", "retransmitted"))),
+        ("acknowledged by", _parts(_some(totals, "pure_acks_back", "pure ACK"),
+                                   _some(totals, "duplicate_acks", "duplicate ACK"),
+                                   _some(totals, "sack_blocks", "SACK block"), _some(totals, "dsacks", "DSACK"))),
+        ("in flight", _parts(f"at most {with_unit(flight, 'bytes')}" if flight else None,
+                             f"window at most {with_unit(window, 'bytes')}" if window is not None else None,
+                             f"initial window {counted(initial, 'packet')}" if initial else None)),
+        ("ECN", _parts(_some(totals, "ect_packets", "packet ECT", "packets ECT"),
+                       _some(totals, "ce_packets", "marked CE", "marked CE"),
+                       _some(totals, "ece_packets", "ECE", "ECE"), _some(totals, "cwr_packets", "CWR", "CWR"))),
+    ])  # fmt: skip
+
+
+def _tcp_data(totals: Totals) -> Lines:
+    """What was sent again in one direction, and its zero windows."""
+    unknown = totals.get("retransmitted_packets") and totals.get("fast_retransmitted_packets") is None
+    return [
         ("sent again", _parts(_some(totals, "fast_retransmitted_packets", "fast", "fast"),
                               _some(totals, "timeouts", "timeout"),
                               _some(totals, "after_timeout_retransmitted_packets", "after a timeout", "after timeouts"),
@@ -75,20 +99,8 @@ def _tcp(connection: Connection) -> Lines:
         ("needlessly", _parts(_some(totals, "spurious_retransmitted_packets", "packet"),
                               _some(totals, "spurious_by_dsack_packets", "by DSACK", "by DSACK"),
                               _some(totals, "spurious_by_timestamps_packets", "by timestamps", "by timestamps"))),
-        ("order", _parts(_some(totals, "out_of_order_packets", "packet out of order", "packets out of order"),
-                         _some(totals, "reordered_packets", "overtaken", "overtaken"),
-                         _some(totals, "repaired_packets", "retransmitted", "retransmitted"))),
-        ("acknowledged by", _parts(_some(totals, "pure_acks_back", "pure ACK"),
-                                   _some(totals, "duplicate_acks", "duplicate ACK"),
-                                   _some(totals, "sack_blocks", "SACK block"), _some(totals, "dsacks", "DSACK"))),
-        ("in flight", _parts(f"at most {with_unit(flight, 'bytes')}" if flight else None,
-                             f"window at most {with_unit(window, 'bytes')}" if window is not None else None,
-                             f"initial window {counted(initial, 'packet')}" if initial else None)),
         ("zero windows", _zero_windows(totals)),
-        ("ECN", _parts(_some(totals, "ect_packets", "packet ECT", "packets ECT"),
-                       _some(totals, "ce_packets", "marked CE", "marked CE"),
-                       _some(totals, "ece_packets", "ECE", "ECE"), _some(totals, "cwr_packets", "CWR", "CWR"))),
-    ])  # fmt: skip
+    ]  # fmt: skip
 
 
 def _zero_windows(totals: Totals) -> str:
@@ -99,28 +111,33 @@ def _zero_windows(totals: Totals) -> str:
     )
 
 
-def _place(ratio: float | None) -> str:
+def _place(ratio: float | None, connection: Connection) -> str:
     """The place of the capture, from the share of the round trip between it and the data's sender."""
     if ratio is None:
         return ""
-    where = (
-        "at the data's sender" if ratio < NEAR else "at the data's receiver" if ratio > 1 - NEAR else "in the middle"
-    )
+    where = _end("sender" if ratio < NEAR else "receiver" if ratio > 1 - NEAR else "middle", connection)
     if not 0.01 <= ratio <= 0.99:
         return where
     return f"{where} ({readable(100 * ratio, 2)} % of the round trip from the sender)"
+
+
+def _end(point: str, connection: Connection) -> str:
+    """The end at which a capture was taken, by name."""
+    d = connection.totals["data_direction"]
+    ends = {"sender": connection.ends[d], "receiver": connection.ends[1 - d]}
+    if point in ends:
+        return f"at {ends[point].rpartition(':')[0]}, the data's {point}"
+    return "in the middle" if point == "middle" else ""
 
 
 def _sctp(connection: Connection) -> Lines:
     totals, tables = connection.totals, connection.tables
     causes = [f"{row.get('cause', row.get('name', '?'))}" for row in tables.get("causes", ())]
     unanswered = totals.get("heartbeats_unanswered") or 0
-    place = {"sender": "at the data's sender", "receiver": "at the data's receiver"}.get(str(totals.get("point")), "")
     most = totals.get("outstanding_max_bytes")
-    longest = totals.get("outage_longest_s")
     cut = totals.get("unknown_tsn_chunks")
     return _kept([
-        ("seen from", place),
+        ("seen from", _end(str(totals.get("point")), connection)),
         ("chunks", _parts(_some(totals, "new_data_chunks", "new DATA", "new DATA"),
                           _some(totals, "messages", "message"),
                           _some(totals, "sacks", "SACK"), _some(totals, "sacks_with_gaps", "with gaps", "with gaps"),
@@ -128,18 +145,8 @@ def _sctp(connection: Connection) -> Lines:
                                 "duplicate TSNs reported"))),
         ("carries", _carries(tables.get("payloads", ()))),
         ("RTT", _rtt(totals, "rtt", "min", "mean", "max")),
-        ("sent again", _parts(_some(totals, "fast_retransmitted_chunks", "chunk fast", "chunks fast"),
-                              _some(totals, "timeout_retransmitted_chunks", "by timeout", "by timeout"),
-                              _some(totals, "t3_expiries", "T3 expiry", "T3 expiries"),
-                              _some(totals, "probe_retransmitted_chunks", "probe of a zero window",
-                                    "probes of a zero window"),
-                              _some(totals, "unknown_retransmitted_chunks", "of unknown cause", "of unknown cause"),
-                              _some(totals, "retransmitted_other_path_chunks", "on another path", "on another path"),
-                              _some(totals, "spurious_retransmitted_chunks", "needlessly", "needlessly"))),
+        *_sctp_data(totals),
         ("in flight", f"at most {with_unit(most, 'bytes')}" if most else ""),
-        ("zero windows", _zero_windows(totals)),
-        ("outages", _parts(_some(totals, "outages", "outage"),
-                           f"longest {seconds(longest)}" if longest else None)),
         ("head of line", _hol(totals)),
         ("streams", _streams(tables.get("streams", ()))),
         ("not known", f"{counted(cut, 'DATA chunk')} whose TSN lies beyond the snaplen" if cut else ""),
@@ -149,6 +156,24 @@ def _sctp(connection: Connection) -> Lines:
         ("causes", _parts(_some(totals, "aborts", "ABORT"), _some(totals, "errors", "ERROR"), *causes)),
         *[(f"path {name}", text) for name, text in _paths(connection)],
     ])  # fmt: skip
+
+
+def _sctp_data(totals: Totals) -> Lines:
+    """What was sent again in one direction, its zero windows and outages."""
+    longest = totals.get("outage_longest_s")
+    return [
+        ("sent again", _parts(_some(totals, "fast_retransmitted_chunks", "chunk fast", "chunks fast"),
+                              _some(totals, "timeout_retransmitted_chunks", "by timeout", "by timeout"),
+                              _some(totals, "t3_expiries", "T3 expiry", "T3 expiries"),
+                              _some(totals, "probe_retransmitted_chunks", "probe of a zero window",
+                                    "probes of a zero window"),
+                              _some(totals, "unknown_retransmitted_chunks", "of unknown cause", "of unknown cause"),
+                              _some(totals, "retransmitted_other_path_chunks", "on another path", "on another path"),
+                              _some(totals, "spurious_retransmitted_chunks", "needlessly", "needlessly"))),
+        ("zero windows", _zero_windows(totals)),
+        ("outages", _parts(_some(totals, "outages", "outage"),
+                           f"longest {seconds(longest)}" if longest else None)),
+    ]  # fmt: skip
 
 
 def _carries(rows: Sequence[Mapping[str, Any]]) -> str:
