@@ -132,6 +132,10 @@ class Figure(Frozen, frozen=True):
         return self.kind in ("cdf", "box")
 
 
+SAMPLED = ("cwnd_bytes", "srtt_s", "ssthresh_bytes")
+"""Series of a cell that are the kernel's own word: samples that the flow's sender asks it for."""
+
+
 class TimeSeries(Frozen, frozen=True):
     """A figure over time of the cells that match `where`: each series of each path of each of the flows.
 

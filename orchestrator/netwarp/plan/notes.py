@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
+from ..core.metrics.catalogue import METRICS
 from ..core.numbers import in_short
+from ..core.outputs import SAMPLED, Figure, Table, TimeSeries
 from ..core.topology import DirectedLink, NoRoute, find_route
 from ..core.types import Cell, Flow, Path
 from ..core.units import counted_of, listed
 from .cell import TCP_BUFFERS
-from .types import Plan
+from .types import Plan, Selection
 
 IN_GUESTS = ("auto", "virtual", "guest")
 """Back ends whose cells run in guests; auto: one of them, wherever a guest kernel is there."""
@@ -29,12 +31,39 @@ PACED = ("interval_ns", "pacing_rate_bit_s")
 """Options of a sender that is not saturated."""
 LONG = 10
 """A transfer that took this many times as long as rate and round trip need is over (nothing random, no fault)."""
+SAMPLE_REMEDY = 'sample_interval; for example sender = { sample_interval = "10 ms" }'
 PHASE_REMEDY = 'phase = "uniform(0 s, 1 s)" on the flows but one, and --repetitions 5 or more'
 
 
 def notes(plan: Plan, backend: str) -> tuple[str, ...]:
     """Sentences about the cells of a plan."""
-    return (*buffer_notes(plan.cells, backend), *_one_phase(plan))
+    return (*buffer_notes(plan.cells, backend), *_one_phase(plan), *_unsampled(plan))
+
+
+def _unsampled(plan: Plan) -> Iterator[str]:
+    """Tables and figures of what the kernel alone knows, of flows whose sender does not ask it: they stay empty."""
+    selection = Selection(plan)
+    outputs: tuple[TimeSeries | Figure | Table, ...] = (*plan.time_series, *plan.figures, *plan.tables)
+    for output in outputs:
+        names = output.series if isinstance(output, TimeSeries) else (output.metric, *output.beside)
+        of_samples = [
+            name for name in names if name in SAMPLED or (name in METRICS and METRICS[name].clock == "sample")
+        ]
+        without = {
+            f'"{flow.name}"'
+            for cell in (plan.cells if of_samples else ())
+            if selection.has(cell, output.where)
+            for flow in cell.flows
+            if flow.name in (output.flows or (flow.name,)) and not flow.sender_options.get("sample_interval_ns")
+            if of_samples != ["ssthresh_bytes"] or not flow.sender_options.get("tracepoints")
+        }
+        if without:
+            kind = "table" if isinstance(output, Table) else "figure"
+            flows = f"{'flow' if len(without) == 1 else 'flows'} {', '.join(sorted(without))}"
+            yield (
+                f"{kind} {output.name} has no {', '.join(of_samples)} of {flows}: the kernel is asked for it only where"
+                f" netwarp's own sender has a {SAMPLE_REMEDY}"
+            )
 
 
 def buffer_notes(cells: Iterable[Cell], backend: str) -> Iterator[str]:

@@ -23,6 +23,23 @@ def test_a_path_that_the_buffers_of_a_guest_cannot_fill() -> None:
     assert said(BASE) == ()
 
 
+@pytest.mark.parametrize(
+    ("output", "what"),
+    [
+        ('[figure.w]\nseries = ["cwnd_bytes"]\n', "figure w has no cwnd_bytes"),
+        ('[table.w]\nmetric = "cwnd_end_bytes"\n', "table w has no cwnd_end_bytes"),
+        ('[table.w]\nmetric = "srtt_s"\nflow = "f"\n', "table w has no srtt_s"),
+    ],
+)
+def test_an_output_of_samples_that_nobody_asks_for(output: str, what: str) -> None:
+    """It would be empty, without a word."""
+    (note,) = said(BASE + output)
+    assert note.startswith(f'{what} of flow "f": ') and 'sender = { sample_interval = "10 ms" }' in note
+    asked = BASE + 'sender = { sample_interval = "10 ms" }\n'
+    assert said(asked + output) == ()
+    assert said(BASE + output.replace(what.rpartition(" ")[2], "goodput_bit_s")) == ()
+
+
 def test_a_queue_that_the_buffers_cannot_fill() -> None:
     """50 Mbit/s x 80 ms is 0.5 MB; with 16 MiB the queue of 3 MB overflows, with the default it never does."""
     deep = replaced('"20 ms"', '"40 ms"', replaced('"50 packets"', '"3 MB"', replaced('"1 Mbit/s"', '"50 Mbit/s"')))

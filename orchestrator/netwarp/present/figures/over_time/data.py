@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from ....core.numbers import fixed, given, readable, scale
-from ....core.outputs import TimeSeries
+from ....core.outputs import SAMPLED, TimeSeries
 from ....results.time_tables import series_unit
 from ....results.write import csv_bytes
 from ...axes import Axis, NumberTable, Row
@@ -27,7 +27,6 @@ SERIES_TITLES = {
     "data_packets_s": "packets with data per second",
     "control_packets_s": "packets without data per second",
 }
-SAMPLED = ("cwnd_bytes", "srtt_s", "ssthresh_bytes")
 FAULTS = ("cut", "blackhole", "link")
 
 
