@@ -17,9 +17,12 @@ BINARY = Path("/usr/bin/linux.uml")
 MODULES = Path("/usr/lib/uml/modules")
 """Debian's places."""
 KIND = "distribution"
-NEEDED = ("veth", "sch_netem", "ipv6", "hmac", "sctp")
-"""Modules in Debian's kernel that every cell needs: ipv6, which every cell switches off, is among them; hmac is for
-SCTP's cookies.
+NEEDED = (
+    "veth", "sch_netem", "ipv6", "hmac", "sctp",
+    "sch_tbf", "sch_htb", "sch_ingress", "cls_matchall", "cls_fw", "act_mirred", "act_skbedit",
+)  # fmt: skip
+"""Modules in Debian's kernel that cells need: ipv6, which every cell switches off, is among them; hmac is for SCTP's
+cookies; those of net/sched are for queues in bytes and for rates that change.
 """
 CONGESTION = "tcp_"
 _VIRTUAL = b"time-travel="
