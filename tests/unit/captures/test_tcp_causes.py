@@ -130,3 +130,10 @@ def test_what_the_senders_own_queue_dropped_was_sent_again(tmp_path: Path) -> No
     for k in (2, 3, 4):
         story.ack(3 + k / 10, 1001, (2001, 1 + (k + 1) * MSS), echo=2)
     assert whys(story.data(4, 1001).ack(5, 5001, echo=4), tmp_path) == [FAST]
+
+
+def test_a_fast_answer_of_a_near_host_is_no_reordering(tmp_path: Path) -> None:
+    """The SYN took 60 us, a segment takes 20: what comes 30 us after the gap appeared may be an answer to it."""
+    story = Story().handshake(0.03, 0.03).data(1, 1).ack(1.001, 1001, echo=1)
+    story.data(1.1, 2001).ack(1.101, 1001, (2001, 3001), echo=1).data(1.13, 1001).ack(1.131, 3001, echo=1)
+    assert analyze_tcp(story.capture(tmp_path), 0, at=1).totals["reordered_packets"] == 0

@@ -13,7 +13,7 @@ from ...core.wire import ACK, CWR, ECE, FIN, RST, SYN
 from ..native import UNKNOWN, Bools, Ints, Rows
 from .ack_information import Reports, Windows, probes_of, reports_of, windows_of
 from .bytes_in_flight import first_flight
-from .capture_position import CapturePosition, smallest
+from .capture_position import CLEAR_NS, CapturePosition, smallest
 from .columns import TIMESTAMP, DirectionColumns, before_each
 from .limits import LIMITED, UNSEEN, Limit, Sender, echo_ns, limits_of
 from .retransmission import Arrivals, RetransmissionCause, Retransmissions, arrivals_of, retransmissions_of
@@ -69,7 +69,7 @@ class Direction:
         """Of a capture behind losses those that got there, and only by timestamps: it shows neither what was lost, nor
         when acknowledgements arrived at the sender. None: at the other end without timestamps.
         """
-        near_ns = reaction_ns(self.data, self.acks)
+        near_ns = self._reaction_ns
         if (self.position.is_far and near_ns is None) or self.blocks is None:
             return None
         permitted = bool(self.acks.sack_blocks.any()) if self.sack is None else self.sack
@@ -95,7 +95,17 @@ class Direction:
 
     @functools.cached_property
     def _arrived(self) -> Arrivals:
-        return arrivals_of(self.data, self.position.round_trip_ns)
+        """Sooner than a round trip is no answer: than the handshake's, or a shorter one seen since. Where that is below
+        CLEAR_NS, a host's own times decide: a SYN takes longer than a segment.
+        """
+        told_ns = self.position.round_trip_ns
+        if told_ns is not None and self._reaction_ns is not None:
+            told_ns = min(told_ns, self._reaction_ns + int(self.rtt.rtt_ns.min(initial=told_ns)))
+        return arrivals_of(self.data, None if told_ns is None or told_ns < CLEAR_NS else told_ns)
+
+    @functools.cached_property
+    def _reaction_ns(self) -> int | None:
+        return reaction_ns(self.data, self.acks)
 
     @functools.cached_property
     def limits(self) -> tuple[Ints, Ints] | None:
