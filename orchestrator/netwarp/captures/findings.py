@@ -166,17 +166,12 @@ def _unseen(connection: Connection) -> Iterator[str]:
 
 def _end(connection: Connection) -> Iterator[str]:
     whats = [str(event.get("what")) for event in connection.events]
-    for what, text in (("rst", "was reset"), ("ABORT", "was aborted")):
-        if what in whats:
-            event = connection.events[whats.index(what)]
-            if (
-                what == "rst"
-                and connection.totals.get("syn_s") is not None
-                and connection.totals.get("syn_ack_after_s") is None
-            ):
-                text = "was refused"
-            causes = event.get("causes")
-            yield f"the connection {text} at {_at(event['t_s'])}" + (f" ({', '.join(causes)})" if causes else "")
+    if "rst" in whats:
+        yield from _reset(connection, connection.events[whats.index("rst")], whats[: whats.index("rst")].count("fin"))
+    if "ABORT" in whats:
+        event = connection.events[whats.index("ABORT")]
+        causes = event.get("causes")
+        yield f"the connection was aborted at {_at(event['t_s'])}" + (f" ({', '.join(causes)})" if causes else "")
     again = connection.totals.get("syn_retransmitted_packets")
     for event in connection.events:
         if event.get("what") == "restart":
@@ -190,6 +185,24 @@ def _end(connection: Connection) -> Iterator[str]:
         yield f"the handshake took {counted(int(again), 'retransmission')}"
     elif inits > 1:
         yield f"the handshake took {inits} INITs"
+
+
+def _reset(connection: Connection, event: Mapping[str, Any], fins: int) -> Iterator[str]:
+    """The reset, unless nothing was lost by it: both ends had sent FIN, or all that was sent was acknowledged. A reset
+    by the end whose own data were the only ones outstanding is how a sender stops (RFC 9293 3.10.5, ABORT).
+    """
+    at, end = _at(event["t_s"]), connection.ends[event["direction"]]
+    if connection.totals.get("syn_s") is not None and connection.totals.get("syn_ack_after_s") is None:
+        yield f"the connection was refused at {at}"
+        return
+    own, other = event["unacknowledged_bytes"]
+    if fins < 2 and (own or other):
+        open_ = f"{counted(own + other, 'byte')} not acknowledged"
+        yield (
+            f"{end} stopped by a reset at {at}, {open_}"
+            if not other
+            else (f"the connection was reset at {at} by {end}, {open_}")
+        )
 
 
 def _slow(connection: Connection) -> Iterator[str]:

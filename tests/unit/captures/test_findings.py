@@ -134,11 +134,36 @@ def test_a_closed_window_and_a_reset(tmp_path: Path) -> None:
     packets += [
         (last + 10 * MS, segment(5001, back=True, ack=2001, window=0)),
         (last + 510 * MS, segment(5001, back=True, ack=2001, window=1000)),
+        (last + 511 * MS, segment(2001, 100, **ACK)),
         (last + 520 * MS, segment(5001, back=True, flags="R")),
     ]
     found = look(tmp_path, packets).findings
     assert found[0].startswith("the connection was reset at 0.6")
+    assert found[0].endswith(" s by 10.0.0.2:80, 100 bytes not acknowledged")
     assert any(text.startswith("10.0.0.2:80 closed its receive window for 500 ms (1 time, ") for text in found)
+
+
+@pytest.mark.parametrize("fins", [False, True])
+def test_a_reset_that_loses_nothing_is_none(fins: bool, tmp_path: Path) -> None:
+    """All was acknowledged, or both ends had sent FIN."""
+    packets = transfer(10)
+    last = packets[-1][0]
+    if fins:
+        packets += [
+            (last + MS, segment(2001, 100, **(ACK | {"flags": "FA"}))),
+            (last + 2 * MS, segment(5001, back=True, flags="FA", ack=2001)),
+        ]
+    packets.append((last + 20 * MS, segment(2102 if fins else 2001, flags="R")))
+    assert look(tmp_path, packets).findings == ()
+
+
+def test_a_sender_that_stops_by_a_reset(tmp_path: Path) -> None:
+    packets = transfer(10)
+    last = packets[-1][0]
+    packets += [(last + MS, segment(2001, 100, **ACK)), (last + 2 * MS, segment(2101, flags="R"))]
+    assert look(tmp_path, packets).findings == (
+        "10.0.0.1:1000 stopped by a reset at 0.107 s, 100 bytes not acknowledged",
+    )
 
 
 def test_repeated_handshakes(tmp_path: Path) -> None:

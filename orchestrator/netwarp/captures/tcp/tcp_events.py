@@ -8,6 +8,7 @@ import numpy as np
 
 from ...core.wire import FIN, RST, SYN
 from .bytes_in_flight import idle_gaps
+from .columns import DirectionColumns
 from .direction import Direction
 from .retransmission import RetransmissionCause
 
@@ -41,10 +42,20 @@ def _control(direction: Direction, d: int, t0_ns: int) -> list[dict[str, Any]]:
     for bit, name in ((SYN, "syn"), (FIN, "fin"), (RST, "rst")):
         for place in np.flatnonzero(flags & bit)[:MOST].tolist():
             t_s = (int(direction.data.time_ns[place]) - t0_ns) / 1e9
-            events.append(
-                {"t_s": t_s, "what": name, "direction": d, "again": bool(direction.data.is_retransmission[place])}
-            )
+            again = bool(direction.data.is_retransmission[place])
+            event: dict[str, Any] = {"t_s": t_s, "what": name, "direction": d, "again": again}
+            if bit == RST:
+                row, sides = int(direction.data.row[place]), (direction.data, direction.acks)
+                event["unacknowledged_bytes"] = [_outstanding(*ends, row) for ends in (sides, sides[::-1])]
+            events.append(event)
     return events
+
+
+def _outstanding(sent: DirectionColumns, heard: DirectionColumns, row: int) -> int:
+    """Payload in bytes that one end had sent before a segment and the other had not acknowledged."""
+    since, until = np.searchsorted(heard.row, row), np.searchsorted(sent.row, row)
+    una = max(1, int(heard.highest_ack[since - 1])) if since else 1
+    return max(0, min(int(sent.highest_end[until - 1]), sent.data_end) - una) if until else 0
 
 
 def _retransmissions(direction: Direction, d: int, t0_ns: int) -> list[dict[str, Any]]:
