@@ -9,7 +9,7 @@ import pytest
 from netwarp.captures import summarise_points
 from netwarp.captures.tcp import analyze_tcp
 from netwarp.captures.tcp.direction import Total
-from support.captures import DATA
+from support.captures import DATA, recorded
 from support.tcp_story import MSS, Story
 
 LIMITS = DATA.parent / "limits"
@@ -115,3 +115,9 @@ def test_a_capture_without_the_data_says_nothing(tmp_path: Path) -> None:
     for k in range(1, 60):
         story.ack(60 + 20 * k, 1 + k * MSS)
     assert shares(story.data(2000, 1 + 60 * MSS), tmp_path)["limits_s"] is None
+
+
+def test_a_subflow_of_mptcp_has_no_window_of_its_own() -> None:
+    """RFC 8684 3.3.1: the window is the connection's."""
+    (found,) = summarise_points([recorded("mptcp", "a", ["p1", "p2"])])
+    assert [connection.totals["limits_s"] for connection in found.connections] == [None, None]
