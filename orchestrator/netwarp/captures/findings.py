@@ -6,6 +6,7 @@ Nothing is guessed: each sentence follows from packets in the capture and names 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -25,7 +26,12 @@ LIMITED = 0.02
 LIMITED_PACKETS = 50
 """With fewer data packets there is no time in which a limit lasts."""
 MANY = 3
-"""More connections than this with the same end become one sentence."""
+"""More connections than this with the same end, or the same finding, become one sentence."""
+COMPARED = 200
+"""Connections whose findings are compared, the largest."""
+_ADDRESSES = re.compile(r"\[[0-9a-f:.]+\]:\d+|\d+\.\d+\.\d+\.\d+(:\d+)?|[0-9a-f]*:[0-9a-f:]+")
+_NUMBERS = re.compile(r"(\d+(?:\s\d{3})*(?:\.\d+)?)(?:\s?([mun]?s)\b)?")
+UNITS = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 SLOW_S = 0.5
 """An answer (to a SYN; to a request, minus the SYN's) is reported if it took at least this long."""
 SILENCE_S = 0.5
@@ -65,12 +71,23 @@ def file_findings(connections: Connections, multipath: Sequence[Multipath] = ())
             if len(sentences) >= MOST_OF_ONE:
                 break
     looked_at = connections.worth_a_look() & ~(unanswered & (silent > MANY)) & ~(refused & together)
-    for connection in connections.at(np.flatnonzero(looked_at).tolist()):
-        where = f"flow {connection.number}: " if len(connections) > 1 else ""
-        sentences += [where + text for text in connection_findings(connection)]
-        if len(sentences) >= MOST:
-            break
+    alike: dict[str, list[tuple[int, str]]] = {}
+    for connection in connections.at(np.flatnonzero(looked_at)[:COMPARED].tolist()):
+        for text in connection_findings(connection):
+            alike.setdefault(_NUMBERS.sub("#", _ADDRESSES.sub("@", text)), []).append((connection.number, text))
+    for said in alike.values():
+        if len(said) > MANY:
+            number, text = max(said, key=lambda one: _size(one[1]))
+            sentences.append(f"{len(said)} connections alike, at worst flow {number}: {text}")
+        else:
+            sentences += [f"flow {number}: {text}" if len(connections) > 1 else text for number, text in said]
     return (*sentences[: MOST - len(last)], *last)
+
+
+def _size(text: str) -> float:
+    """The first number of a finding that is of no address, in its base unit."""
+    number = _NUMBERS.search(_ADDRESSES.sub("@", text))
+    return float("".join(number[1].split())) * UNITS.get(number[2], 1) if number else 0.0
 
 
 def connection_findings(connection: Connection) -> list[str]:

@@ -67,7 +67,8 @@ def print_summary(run: Run) -> None:
     for line in (*_unused_paths(plan, results), *notes(plan, run.manifest.backend)):
         console.print(f"note: {line}")
     for answer in plan.answers:
-        _print_answer(console, plan, answer, read_rows(directory.tables / f"{file_name(answer)}.csv"))
+        rows = read_rows(directory.tables / f"{file_name(answer)}.csv")
+        _print_answer(console, plan, answer, rows, where=" in the report" if run.page is not None else "")
     claims = read_rows(directory.tables / "claims.csv")
     if claims:
         said = statements(data)
@@ -101,7 +102,7 @@ def print_summary(run: Run) -> None:
     print(directory.root)
 
 
-def _print_answer(console: Console, plan: Plan, answer: Answer, rows: list[dict[str, str]]) -> None:
+def _print_answer(console: Console, plan: Plan, answer: Answer, rows: list[dict[str, str]], *, where: str) -> None:
     """The answer in words, as many sentences as fit; the table holds all of it."""
     words = sentences(plan, answer, rows)
     if not words:
@@ -111,7 +112,7 @@ def _print_answer(console: Console, plan: Plan, answer: Answer, rows: list[dict[
         console.print(f"- {sentence}")
     if len(words) > SHOWN_SENTENCES:
         more = len(words) - SHOWN_SENTENCES
-        console.print(f"  ... and {more} more in the report; every choice: tables/{file_name(answer)}.csv")
+        console.print(f"  ... and {more} more{where}; every choice: tables/{file_name(answer)}.csv")
 
 
 def _verdicts(claims: list[dict[str, str]], names: bool = False) -> str:
@@ -155,7 +156,7 @@ def _print_table(console: Console, plan: Plan, grid: Grid) -> None:
     for line in _sureness(measured):
         console.print(line)
     if grid.missing:
-        console.print(f"-: {grid.missing} (tables/{grid.name}.csv, column note)")
+        console.print(f"-: {grid.missing}")
 
 
 def _place_text(place: GridField, published: int | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -278,3 +279,20 @@ def test_every_sentence_has_a_number(name: str) -> None:
     for node in "ab":
         for one in summarise_points([recorded(name, node, ["p1"])]):
             assert all(any(letter.isdigit() for letter in text) for text in one.findings)
+
+
+def test_findings_alike_of_many_connections_are_one_sentence(tmp_path: Path) -> None:
+    """Twenty connections lose a segment; the fifth is silent for longest."""
+    packets = []
+    for flow in range(20):
+        for number, (time, packet) in enumerate(transfer(gap_at=10)):
+            ports = struct.pack("!HH", 2000 + flow, 80)
+            ends = ports if packet[34:36] == b"\x03\xe8" else ports[2:] + ports[:2]
+            late = 500 * MS if flow == 4 and number >= 24 else 0
+            packets.append((time + late + flow * 1000, packet[:34] + ends + packet[38:]))
+    found = look(tmp_path, sorted(packets)).findings
+    silent = [text for text in found if "no data" in text]
+    assert len(silent) == 1
+    assert silent[0].startswith("20 connections alike, at worst flow ")
+    assert "no data from 10.0.0.1:2004 for 2.5 s" in silent[0]
+    assert len(found) == 2
