@@ -257,6 +257,25 @@ class Flow(Frozen, frozen=True):
         return self.protocol in ("udp", "icmp")
 
 
+BACK = ".back"
+"""Ends the name of a flow's other direction, from its receiver to its sender, where that carries payload too."""
+
+
+def reversed_flow(flow: Flow) -> Flow:
+    """The other direction of a program's flow. How fast its paths are is not known: spec and plan say it of the flow's
+    own direction.
+    """
+    assert flow.program is not None
+    ends = {"sender": flow.receiver, "receiver": flow.sender}
+    paths = tuple(
+        Path(path.name, path.receiver_link, path.sender_link, None, path.base_rtt_ns, path.sender_link)
+        for path in flow.paths
+    )
+    listens: Literal["sender", "receiver"] = "receiver" if flow.program.listens == "sender" else "sender"
+    program = msgspec.structs.replace(flow.program, listens=listens)
+    return msgspec.structs.replace(flow, name=f"{flow.name}{BACK}", paths=paths, program=program, **ends)
+
+
 def closing(flow: Flow) -> OptionValue:
     """How netwarp's own sender closes: "abort" or "graceful"; unless the spec says it, a flow that ends by time
     aborts, and one that ends by bytes waits until they have arrived.

@@ -9,6 +9,7 @@ from typing import get_args
 from ..core.metrics.catalogue import METRICS
 from ..core.metrics.expressions import OF_THE_CELL, OF_THE_FLOW, expression_problem
 from ..core.outputs import EXPERIMENT, FLOW, Figure, FigureKind, Levels, Metric, Statistic, Table
+from ..core.types import BACK
 from .factors import DOES_NOT_APPLY, FactorSpec, check_condition, check_experiment
 from .fields import read_levels, read_names, read_texts
 from .grammar import METRIC, TABLE
@@ -281,6 +282,6 @@ def read_flows(item: Item, names: Names, problems: Problems) -> tuple[str, ...]:
     known = [level.name for level in names.factors[FLOW].levels]
     for flow in flows:
         assert child is not None
-        if flow not in known:
+        if flow.removesuffix(BACK) not in known:
             problems.add(child.part(flow), f'there is no flow "{flow}"{nearest(flow, known)}')
     return flows

@@ -13,7 +13,7 @@ from ..captures.binning import bin_s
 from ..core.errors import CaptureError, StoreError
 from ..core.metrics.catalogue import CELL_METRICS, METRICS, unit_of
 from ..core.metrics.expressions import evaluate, fill_in, fill_in_by_unit
-from ..core.types import Cell, Check, Flow, Measurement
+from ..core.types import Cell, Check, Flow, Measurement, reversed_flow
 from ..store import compressed
 from ..store.app_records import AppRecord, InForce, Summary, read_app_log
 from ..store.derived import CellEvent, CellSeries, FlowSeries, NearPacket
@@ -90,6 +90,8 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
         own, failed = _own_metrics(cell, flow, metrics)
         measurements += _measurements(cell, flow, metrics | own)
         checks += results[flow.name].checks + failed
+        if flow.program is not None and flow.protocol != "icmp":
+            measurements += _other_direction(cell, flow, directory, points, records)
     measurements += [
         Measurement(cell.id, "", name, of_the_cell[name], METRICS[name].unit)
         for name in sorted(CELL_METRICS)
@@ -198,6 +200,22 @@ def _flow(
         packets_around_fault=packets_around_fault(observation),
         checks=checks,
     )
+
+
+def _other_direction(
+    cell: Cell, flow: Flow, directory: CellDir, points: dict[str, CapturePoint], records: CellRecords
+) -> list[Measurement]:
+    """The measurements of what a program's receiver sent to its sender; none if that was no payload."""
+    back, other = reversed_flow(flow), {"sender": "receiver", "receiver": "sender"}
+    exits = {
+        f"{back.name}.{there}": records.exits[f"{flow.name}.{here}"]
+        for here, there in other.items()
+        if f"{flow.name}.{here}" in records.exits
+    }
+    found = _flow(cell, back, directory, points, dataclasses.replace(records, exits=exits), 0)
+    metrics, _, _ = within_clocks(back, found.metrics, records.ready)
+    carried = metrics["packets" if back.is_datagrams else "payload_bytes"]
+    return _measurements(cell, back, metrics) if carried else []
 
 
 def _datagrams(cell: Cell, flow: Flow, receiver: CapturePoint | None, records: CellRecords) -> _FlowResult:

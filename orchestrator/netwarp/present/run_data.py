@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..core.types import Cell
+from ..core.types import BACK, Cell
 from ..plan.types import Plan, Selection
 from ..results.rows import NOT_RUN
 from ..store.calibration import Calibration
@@ -153,9 +153,13 @@ def read_run(run: RunDir, plan: Plan | None = None, units: Mapping[str, str] | N
 
 
 def _only(values: Mapping[tuple[str, str, str], float | None]) -> dict[tuple[str, str], float | None]:
-    """Metrics that occur once in their cell, without their flow."""
-    count = Counter((cell_id, metric) for cell_id, _, metric in values)
-    return {(cell, metric): value for (cell, _, metric), value in values.items() if count[cell, metric] == 1}
+    """Metrics that occur once in their cell, without their flow; of a flow's other direction none."""
+    count = Counter((cell_id, metric) for cell_id, flow, metric in values if not flow.endswith(BACK))
+    return {
+        (cell, metric): value
+        for (cell, flow, metric), value in values.items()
+        if count[cell, metric] == 1 and not flow.endswith(BACK)
+    }
 
 
 def _by_cell(

@@ -304,6 +304,22 @@ def test_a_program_is_measured_while_it_runs(
     assert metrics["goodput_bit_s"] == pytest.approx(came * 8 / (end_s - arrived[0].t), rel=1e-6)
 
 
+def test_both_directions_of_a_program_are_measured_and_named(tmp_path: Path) -> None:
+    """All data of the capture go from a to b; of a flow from b to a they are the other direction's."""
+    cell = make_cell("tcp", flow={"program": Program(("theirs",), ("theirs", "-l"))})
+    root = make_directory(cell, "tcp", tmp_path / "cell")
+    own = derive(cell, root).metrics
+    assert "ftp.back" not in (root / "derived" / "measurements.json").read_text(), "it carried no payload"
+    turned = Program(("theirs",), ("theirs", "-l"), listens="sender")
+    cell = make_cell("tcp", flow={"program": turned, "sender": "b", "receiver": "a"})
+    assert derive(cell, root).metrics["payload_bytes"] == 0
+    rows = json.loads((root / "derived" / "measurements.json").read_text())
+    back = {row["metric"]: row["value"] for row in rows if row["flow"] == "ftp.back"}
+    assert back["payload_bytes"] == own["payload_bytes"] == READ_BYTES["tcp"]
+    assert {name for name, value in back.items() if value != own[name]} == {"utilization_ratio"}
+    assert back["utilization_ratio"] is None
+
+
 def test_a_fault_that_nothing_survives_has_no_outage(tmp_path: Path) -> None:
     """The longest silence is the one that lasts to the end: how long it would have been is not known."""
     cell = make_cell("tcp", timeline=(Event(S, "outage", "cut", "p1"), Event(2 * S, "outage", "repair", "p1")))
