@@ -8,7 +8,7 @@
  * counts as a copy, since a host may send equal acknowledgements in a row.
  */
 static const int64_t COPY_NUMBERED_NS = 100000000, COPY_UNNUMBERED_NS = 1000000;
-enum { TCP_HEADER = 20, CHECKSUM_END = 12, WITH_STAMPS = 32 };
+enum { TCP_HEADER = 20, CHECKSUM_END = 12, WITH_STAMPS = 32, FLAGS_AT = 13, RST = 4 };
 
 static inline uint64_t load(const uint8_t *at)
 {
@@ -49,6 +49,8 @@ bool is_copy(struct nwa *a, const struct packet *p)
 
 	if (p->captured < (p->protocol == PROTOCOL_TCP ? TCP_HEADER : CHECKSUM_END))
 		return false;
+	if (p->protocol == PROTOCOL_TCP && !number && p->data[FLAGS_AT] & RST)
+		return false; /* a host answers each segment with an equal reset (RFC 9293 3.5.2) */
 	h = (hash_of(p) | TAKEN) & ~(uint64_t)NUMBERED;
 	slot = &a->recent[h >> 54];
 	age = (int64_t)((uint64_t)p->time_ns -

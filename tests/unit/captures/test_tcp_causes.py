@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from netwarp.captures.tcp import RetransmissionCause, analyze_tcp
-from support.captures import T
-from support.tcp_story import MS, MSS, Story
+from support.captures import T, segment
+from support.tcp_story import MS, MSS, PEER, Story
 
 UNKNOWN, FAST, TIMEOUT, AFTER_TIMEOUT = (
     RetransmissionCause.UNKNOWN,
@@ -137,3 +137,12 @@ def test_a_fast_answer_of_a_near_host_is_no_reordering(tmp_path: Path) -> None:
     story = Story().handshake(0.03, 0.03).data(1, 1).ack(1.001, 1001, echo=1)
     story.data(1.1, 2001).ack(1.101, 1001, (2001, 3001), echo=1).data(1.13, 1001).ack(1.131, 3001, echo=1)
     assert analyze_tcp(story.capture(tmp_path), 0, at=1).totals["reordered_packets"] == 0
+
+
+def test_resets_that_answer_each_segment_are_no_copies(tmp_path: Path) -> None:
+    """They are equal, and without an identification of their own (Linux: 0)."""
+    story = Story().handshake(1).flight(2, 1, 4)
+    reset = bytearray(segment(PEER + 1, back=True, flags="R"))
+    reset[18:20] = b"\0\0"
+    story.packets += [(T + 3 * MS + k * 10_000, bytes(reset)) for k in range(4)]
+    assert story.capture(tmp_path).sources["copies"].sum() == 0
