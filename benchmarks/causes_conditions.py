@@ -158,7 +158,7 @@ CONDITIONS = (
         Condition("g-netem-burst-20ms", losses="burst", rtt_ms=20, seconds=4, points=ALL, congestion="cubic",
                   router_qdisc="netem delay 20ms rate 20mbit limit 100 loss gemodel 0.5% 20%"),
         Condition("g-netem-reordering-15ms", losses="random, reordering", rtt_ms=15, seconds=4, points=BOTH,
-                  router_qdisc="netem delay 15ms reorder 98% 50% loss 0.3% limit 500"),
+                  router_qdisc="netem delay 15ms 2ms loss 0.3% limit 500"),
         Condition("g-netem-100ms-2pct-rack-off", losses="random", rtt_ms=100, seconds=6, points=BOTH, sysctl=RACK_OFF,
                   router_qdisc="netem delay 100ms rate 10mbit limit 200 loss 2%"),
         Condition("g-sctp-1pct", "sctp", lost=100, points=ALL),
