@@ -247,7 +247,8 @@ def _send(connection: socket.socket, c: Condition, into: list[dict[str, Any]], t
                 connection.shutdown(socket.SHUT_WR)
                 connection.recv(1)
             raw = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO.size).ljust(TCP_INFO.size, b"\0")
-            into.append(dict(zip(INFO_FIELDS, TCP_INFO.unpack(raw), strict=True)))
+            info = dict(zip(INFO_FIELDS, TCP_INFO.unpack(raw), strict=True))
+            into.append(info | {"port": connection.getsockname()[1]})
         if c.reset:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         connection.close()
