@@ -16,6 +16,10 @@ ROW_TABLES = ("packets", "segments", "chunks", "sacks", "blocks", "inits", "addr
 """The tables kept unless others are asked for: all but `identities`."""
 NEAR = 0.25
 """A capture point nearer than this share of the round trip to one end counts as at that end."""
+AT_REST_NS = 200_000_000
+"""Nothing outstanding for so long (TCP: and two round trips): neither pacing nor an own queue holds data back so."""
+UNSEEN = 0.01
+"""With a larger share of the data missing from the capture it is not known what was outstanding."""
 IPV4_MAPPED = bytes(10) + b"\xff\xff"
 """RFC 4291 2.5.5.2."""
 

@@ -8,9 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from ...core.wire import ABORT, ASCONF, ASCONF_ACK, ERROR, RE_CONFIG
-from ..capture import rows_of_flow
+from ..capture import AT_REST_NS, UNSEEN, rows_of_flow
 from ..native import Floats, Ints, Rows
-from ..tcp.limits import AT_REST_NS, UNSEEN
 from .association import Association
 from .interval_search import ascending_order
 from .outages import Outages

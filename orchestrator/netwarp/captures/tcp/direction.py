@@ -10,12 +10,13 @@ import functools
 import numpy as np
 
 from ...core.wire import ACK, CWR, ECE, FIN, RST, SYN
+from ..capture import UNSEEN
 from ..native import UNKNOWN, Bools, Ints, Rows
 from .ack_information import Reports, Windows, probes_of, reports_of, windows_of
 from .bytes_in_flight import first_flight
 from .capture_position import CLEAR_NS, CapturePosition, smallest
 from .columns import TIMESTAMP, DirectionColumns, before_each
-from .limits import LIMITED, UNSEEN, Limit, Sender, echo_ns, limits_of
+from .limits import LIMITED, Limit, Sender, echo_ns, limits_of
 from .retransmission import Arrivals, RetransmissionCause, Retransmissions, arrivals_of, retransmissions_of
 from .rtt import Samples, by_sequence, by_timestamps
 from .sender_clock import reaction_ns

@@ -13,6 +13,7 @@ import enum
 import numpy as np
 
 from ...core.wire import FIN, PSH, RST, SYN
+from ..capture import AT_REST_NS
 from ..native import UNKNOWN, Bools, Ints
 from .columns import TIMESTAMP, DirectionColumns
 from .rtt import Samples
@@ -25,10 +26,6 @@ QUEUED = 1.25
 QUEUED_NS = 1_000_000
 AROUND = 8
 """Round trips that are judged together, at least."""
-AT_REST_NS = 200_000_000
-"""Nothing outstanding for so long (TCP: and two round trips): neither pacing nor an own queue holds data back so."""
-UNSEEN = 0.01
-"""With a larger share of the data missing from the capture it is not known what was outstanding."""
 
 
 class Limit(enum.IntEnum):
