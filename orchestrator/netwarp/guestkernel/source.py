@@ -36,8 +36,9 @@ class Source:
 
 
 def find_source(asked: Path | None, recipe: Recipe) -> Source:
-    """The source asked for, or (None) the distribution's package. `asked`: a directory, a tarball, or the name of a
-    package of the distribution, such as linux-source-6.1. A directory is read completely for its identity.
+    """The source asked for, or (None) the distribution's package. `asked`: a directory, a tarball, a package's file
+    (.deb), or the name of a package of the distribution, such as linux-source-6.1. A directory is read completely for
+    its identity; a package's file is the same source as that package installed.
 
     Raises KernelError if there is none, with the way to get one.
     """
@@ -50,6 +51,8 @@ def find_source(asked: Path | None, recipe: Recipe) -> Source:
         if not (path / "arch/um/Kconfig").is_file():
             raise KernelError(f"{path} is not a Linux source tree with User-Mode Linux (no arch/um/Kconfig)")
         return Source("directory", path, f"tree {_digest(path, None)}", str(path))
+    if path.suffix == ".deb":
+        return _package_file(path)
     if path.is_file():
         return Source("tarball", path, f"tarball {file_sha256(path)}", path.name)
     raise KernelError(f"--source: {asked} does not exist")
@@ -64,8 +67,12 @@ def unpack(source: Source, tree: Path, recipe: Recipe, runner: Runner) -> None:
         if not _is_git(source.path):  # what an earlier build left in it; git's own list has no such files
             runner.run([*recipe.make, "ARCH=um", "mrproper"], cwd=tree)
     else:
-        command = ["tar", "-x", "--strip-components=1", "-C", str(tree), "-f", str(source.path)]
-        if source.path.name.endswith(".xz"):
+        tarball = source.path
+        if tarball.suffix == ".deb":
+            runner.run(["dpkg-deb", "-x", str(tarball), "package"], cwd=tree.parent)
+            tarball = tree.parent / f"package{PACKAGED}" / f"{source.text.partition(' ')[0]}.tar.xz"
+        command = ["tar", "-x", "--strip-components=1", "-C", str(tree), "-f", str(tarball)]
+        if tarball.name.endswith(".xz"):
             command += ["-I", "xz -T0"]
         if source.kind == "package":
             command += [f"--exclude={pattern}" for pattern in recipe.not_unpacked]
@@ -107,7 +114,7 @@ def _package(name: str, tarball: Path) -> Source:
         raise KernelError(
             f"no kernel source: {tarball} is missing; install it with\n"
             f"  apt-get install {name}\n"
-            "(Debian 12; Ubuntu has no such package), or name another source: --source DIRECTORY|TARBALL"
+            "(Debian; Ubuntu has no such package), or name another source: --source DIRECTORY|TARBALL|FILE.deb"
         )
     query = ["dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", name]
     try:
@@ -119,6 +126,19 @@ def _package(name: str, tarball: Path) -> Source:
         return Source("package", tarball, text, text)
     identity = f"tarball {file_sha256(tarball)}"
     return Source("package", tarball, identity, tarball.name)
+
+
+def _package_file(path: Path) -> Source:
+    try:
+        command = ["dpkg-deb", "-W", "--showformat=${Package} ${Version}", str(path)]
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except OSError as error:
+        raise KernelError(f"{path}: dpkg-deb is needed to read it: {error}") from error
+    except subprocess.CalledProcessError as error:
+        raise KernelError(f"{path} cannot be read: {error.stderr.strip()}") from error
+    if not _PACKAGE.fullmatch(text.partition(" ")[0]):
+        raise KernelError(f"{path} is {text}, not one of Debian's packages {PACKAGE_NAMES}*")
+    return Source("package", path, text, text)
 
 
 def _is_git(path: Path) -> bool:
