@@ -52,8 +52,11 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
         "--source",
         type=Path,
         metavar="DIR|TARBALL|PACKAGE",
-        help="build this Linux tree (in a copy), or another package (linux-source-6.1), instead of the release that "
-        "runs use by default",
+        help="build this Linux tree (in a copy), or another package (linux-source-6.1, or its file), instead of the "
+        "release that runs use by default",
+    )
+    build.add_argument(
+        "--second", action="store_true", help='build the release beside the default one: `kernel = "7.3"` in a spec'
     )
     build.add_argument(
         "--incremental",
@@ -107,6 +110,9 @@ def _export(file: Path, key: str | None) -> int:
 
 
 def _build(args: argparse.Namespace) -> int:
+    if args.second and args.source is not None:
+        raise KernelError("--second names a source; leave --source out")
+    args.source = Path(load_recipe().second) if args.second else args.source
     build = find_kernel() if args.if_missing and args.source is None else None
     if build is None:
         with Shown() as shown:

@@ -52,7 +52,8 @@ class Recipe:
     make. objects: approximate number of objects to compile (for the progress only). free_bytes: disk space needed for
     building. not_unpacked: tar(1) patterns of files in the package's tarball that this build never reads. where_known:
     options that are left out where the source has none of that name. where_possible: options that are left out also
-    where something they depend on is missing. others: differences for other releases.
+    where something they depend on is missing. second: the package of the kernel beside the default one. others:
+    differences for other releases.
     """
 
     fragment: tuple[Option, ...]
@@ -66,6 +67,7 @@ class Recipe:
     not_unpacked: tuple[str, ...]
     where_known: frozenset[str] = frozenset()
     where_possible: frozenset[str] = frozenset()
+    second: str = ""
     others: OtherReleases | None = None
 
     @property
@@ -82,7 +84,7 @@ class Recipe:
             self,
             fragment=self.fragment + added,
             patches=self.others.patches,
-            where_known=self.others.where_known | {option.name for option in added},
+            where_known=self.where_known | self.others.where_known | {option.name for option in added},
             others=None,
         )
 
@@ -115,9 +117,10 @@ def load_recipe(folder: Path | None = None) -> Recipe:
     try:
         pin = tomllib.loads((folder / "pin.toml").read_text())
         fragment = parse_fragment((folder / "fragment.config").read_text())
+        more = parse_fragment("\n".join(pin["where_known"]["options"]))
         patches = _patches(folder / "patches")
         return Recipe(
-            fragment=fragment,
+            fragment=fragment + more,
             patches=patches,
             package=pin["source"]["package"],
             tarball=Path(pin["source"]["tarball"]),
@@ -126,6 +129,8 @@ def load_recipe(folder: Path | None = None) -> Recipe:
             objects=int(pin["build"]["objects"]),
             free_bytes=int(pin["build"]["free_bytes"]),
             not_unpacked=tuple(pin["build"]["not_unpacked"]),
+            where_known=frozenset(option.name for option in more),
+            second=pin["source"]["second"],
             others=_other_releases(folder / "other-releases"),
         )
     except OSError as error:

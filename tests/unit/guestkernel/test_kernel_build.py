@@ -230,6 +230,46 @@ def test_the_name_of_a_package_is_a_source(tmp_path: Path) -> None:
         build_kernel(Path("linux-source-5.4"))
 
 
+def test_the_file_of_a_package_is_that_package(tmp_path: Path) -> None:
+    """It can be of a release of Debian that is not the machine's."""
+    tree = make_tree(tmp_path, release="7.3.4")
+    place = tmp_path / "deb"
+    (place / "usr/src").mkdir(parents=True)
+    (place / "DEBIAN").mkdir()
+    control = "Package: {name}\nVersion: 7.3.4-1\nArchitecture: all\nMaintainer: N <n@localhost>\nDescription: source\n"
+    (place / "DEBIAN/control").write_text(control.format(name="linux-source-7.3"))
+    tarball = place / "usr/src/linux-source-7.3.tar.xz"
+    subprocess.run(["tar", "-cJf", str(tarball), "-C", str(tmp_path), tree.name], check=True)
+    file = tmp_path / "linux-source-7.3_7.3.4-1_all.deb"
+    subprocess.run(["dpkg-deb", "--root-owner-group", "-b", str(place), str(file)], check=True, capture_output=True)
+    build = build_kernel(file)
+    assert (build.kind, build.source, build.release) == ("package", "linux-source-7.3 7.3.4-1", "7.3.4")
+    assert build.recipe == load_recipe().for_release("7.3").digest
+    assert find_named("7.3") == build
+    (place / "DEBIAN/control").write_text(control.format(name="hello"))
+    subprocess.run(["dpkg-deb", "--root-owner-group", "-b", str(place), str(file)], check=True, capture_output=True)
+    with pytest.raises(KernelError, match=r"is hello 7\.3\.4-1, not one of"):
+        build_kernel(file)
+    file.write_text("no archive")
+    with pytest.raises(KernelError, match="cannot be read"):
+        build_kernel(file)
+
+
+def test_what_a_later_release_or_a_users_tree_knows_is_asked_for(tmp_path: Path) -> None:
+    """Of the release of the package too, into which somebody laid net/quic."""
+    tree = make_tree(tmp_path)
+    kconfig = tree / "arch/um/Kconfig"
+    kconfig.write_text('config IP_QUIC\n\ttristate "QUIC"\n\n' + kconfig.read_text())
+    config = (build_kernel(tree).binary.parent / "config").read_text()
+    assert "CONFIG_IP_QUIC=y" in config
+    with pytest.raises(KernelError, match="CONFIG_IP_QUIC=y: is not set"):
+        place = tmp_path / "drops"
+        place.mkdir()
+        dropping = make_tree(place, drops="IP_QUIC")
+        (dropping / "arch/um/Kconfig").write_text(kconfig.read_text())
+        build_kernel(dropping)
+
+
 def test_netwarp_kernel_names_a_binary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build = build_kernel(make_tree(tmp_path))
     own = tmp_path / "own-linux"
@@ -284,6 +324,7 @@ def test_a_missing_package_names_the_command(tmp_path: Path) -> None:
     (recipe_dir / "fragment.config").write_text("CONFIG_NET=y\n")
     (recipe_dir / "pin.toml").write_text(
         f'[source]\npackage = "linux-source-6.12"\ntarball = "{tmp_path}/none.tar.xz"\n'
+        'second = ""\n[where_known]\noptions = []\n'
         "[identity]\n[make]\n[build]\nobjects = 1\nfree_bytes = 1\nnot_unpacked = []\n"
     )
     with pytest.raises(KernelError, match="apt-get install linux-source-6"):
