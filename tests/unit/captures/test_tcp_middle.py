@@ -55,6 +55,14 @@ def test_behind_a_qdisc_that_spaces_segments_no_initial_window_is_seen(tmp_path:
         assert totals["initial_window_bytes"] == (window and window * MSS)
 
 
+def test_an_answer_within_a_millisecond_shows_no_initial_window(tmp_path: Path) -> None:
+    """Between two namespaces the stack had sent 5 of its 10 segments when the first answer came, 30 us later."""
+    story = Story().handshake().data(50, 1).data(50.001, 1 + MSS).ack(50.03, 1 + MSS, echo=50)
+    for number in range(2, 10):
+        story = story.data(50.03 + number / 1000, 1 + number * MSS)
+    assert told(story, tmp_path, at=0).totals["initial_window_packets"] is None
+
+
 @pytest.mark.parametrize(("empty", "unseen"), [(999, 0), (1000, 0), (900, 100)])
 def test_a_capture_that_begins_with_a_keep_alive_lacks_nothing(empty: int, unseen: int, tmp_path: Path) -> None:
     """Its number is one below the first byte; what lies between a number seen and the data is what is missing."""

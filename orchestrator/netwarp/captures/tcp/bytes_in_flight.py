@@ -55,6 +55,8 @@ def idle_gaps(data: DirectionColumns, acks: DirectionColumns) -> tuple[Ints, Int
 
 PAUSE = 2
 """The wait for an answer is longer than this many times the longest spacing within a flight."""
+STILL_SENDING_NS = 1_000_000
+"""A busy stack may not have sent its whole window yet when an answer comes so soon (between namespaces: after 30 us)."""
 
 
 def first_flight(data: DirectionColumns, acks: DirectionColumns) -> tuple[int, int] | None:
@@ -64,7 +66,7 @@ def first_flight(data: DirectionColumns, acks: DirectionColumns) -> tuple[int, i
 
     None: no payload; or the end of the flight is not seen. It is seen if the sender paused for the answer, longer than
     between the segments before it. Behind a qdisc that spaces them the answer to the first comes while the others are
-    still on their way to the capture point.
+    still on their way to the capture point. Nor is it seen if the answer came within STILL_SENDING_NS.
     """
     carries = np.flatnonzero((data.payload_bytes > 0) & (data.flags & (SYN | RST) == 0))
     if not len(carries):
@@ -80,7 +82,7 @@ def first_flight(data: DirectionColumns, acks: DirectionColumns) -> tuple[int, i
         answer_ns, times = int(acks.time_ns[answers[0]]), data.time_ns[flight]
         # a single segment shows no spacing: then what follows must come at the answer
         spaced_ns = np.diff(times).max() if len(flight) > 1 else data.time_ns[following[0]] - answer_ns
-        if answer_ns - int(times[-1]) <= PAUSE * spaced_ns:
+        if answer_ns - int(times[-1]) <= PAUSE * spaced_ns or answer_ns - int(times[0]) < STILL_SENDING_NS:
             return None
     return len(flight), int(data.new_bytes[flight].sum())
 
