@@ -56,7 +56,7 @@ def idle_gaps(data: DirectionColumns, acks: DirectionColumns) -> tuple[Ints, Int
 PAUSE = 2
 """The wait for an answer is longer than this many times the longest spacing within a flight."""
 STILL_SENDING_NS = 1_000_000
-"""A busy stack may not have sent its whole window yet when an answer comes so soon (between namespaces: after 30 us)."""
+"""A busy stack may not have sent its whole window when an answer comes so soon (between namespaces: after 30 us)."""
 
 
 def first_flight(data: DirectionColumns, acks: DirectionColumns) -> tuple[int, int] | None:
