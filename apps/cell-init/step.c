@@ -83,7 +83,7 @@ const struct verb_spec verb_specs[VERB_COUNT] = {
 		INT("mtu", capture.mtu, NEEDED, 68, 65535),
 		FILE_NAME("file", capture.file, NEEDED),
 		INT("block_bytes", capture.block_bytes, INITIAL(256 * 1024), 4096, 1 << 26),
-		INT("blocks", capture.blocks, INITIAL(8), 2, 4096)}},
+		INT("blocks", capture.blocks, INITIAL(16), 2, 4096)}},
 	[VERB_CAPTURE_START] = {"capture-start", PHASE_SETUP, true, {{0}}},
 	[VERB_SPAWN] = {"spawn", PHASE_SETUP | PHASE_TIMELINE, false, {
 		TEXT("id", spawn.id, NEEDED),

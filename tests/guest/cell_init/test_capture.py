@@ -106,7 +106,7 @@ def test_both_directions_in_one_order(kernel: Path, tmp_path: Path) -> None:
 
 
 def test_nothing_is_lost_when_an_instant_holds_more_than_a_block(kernel: Path, tmp_path: Path) -> None:
-    """Thousands of datagrams as fast as the sender can: the ring (2 MiB) is read while the sender runs."""
+    """Thousands of datagrams as fast as the sender can: the ring (4 MiB) is read while the sender runs."""
     steps = [
         *opening(), *chain(), *receiver(2), *everything(), step("ready"),
         tool("tx", 0, "flood", "10.0.2.2", 5000, 8000, 1400, S, at_ns=S // 2), ending(9 * S),
