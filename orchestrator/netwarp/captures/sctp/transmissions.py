@@ -179,7 +179,7 @@ def acknowledgements(
     report = place[: len(sacks)][owner]
     by_report = np.argsort(report, kind="stable")
     blocks, report = blocks[by_report], report[by_report]
-    gap, again = blocks["kind"] == GAP_BLOCK, blocks["kind"] == DUPLICATE
+    gap, twice = blocks["kind"] == GAP_BLOCK, blocks["kind"] == DUPLICATE
     has_gaps = np.zeros(count, dtype=np.bool_)
     has_gaps[report[gap]] = True
     highest = reported.copy()
@@ -189,6 +189,10 @@ def acknowledgements(
     acked_by = np.minimum(search_ascending(cumulative, tsns), by_gap)
     newest = np.full(count + 1, UNKNOWN, dtype=np.int64)
     newest[acked_by] = tsns  # ascending: the highest is written last
+    newest = newest[:-1]
+    whole = np.concatenate([sacks["incomplete"] == 0, np.ones(len(last), dtype=np.bool_)])[order]
+    again = _newly_acknowledged(cumulative, reported == cumulative, whole, report[gap], blocks[gap])
+    newest = np.where(reported == cumulative, np.maximum(newest, again), UNKNOWN)
     return Acknowledgements(
         moment=moment[order],
         time_ns=np.concatenate([sacks["time_ns"], last["time_ns"]])[order],
@@ -198,9 +202,38 @@ def acknowledgements(
         moved=np.concatenate([np.ones(min(count, 1), dtype=np.bool_), np.diff(cumulative) > 0]),
         has_gaps=has_gaps,
         highest_reported=highest,
-        newest=newest[:-1],
+        newest=newest,
         closed=np.concatenate([sacks["a_rwnd_bytes"] == 0, np.zeros(len(last), dtype=np.bool_)])[order],
         acked_by=acked_by,
-        duplicate_tsn=blocks["start"][again],
-        duplicate_by=report[again],
+        duplicate_tsn=blocks["start"][twice],
+        duplicate_by=report[twice],
     )
+
+
+def _newly_acknowledged(cumulative: Ints, kept: Bools, whole: Bools, report: Ints, gaps: Rows) -> Ints:
+    """For each report the highest TSN that it acknowledges and the one before did not, or UNKNOWN. A sender drops a
+    report with an older cumulative TSN (RFC 9260 6.2.1 D i; not in `kept`); from one that only came late it takes back
+    what a gap block had acknowledged (D iii), and the next report acknowledges that anew.
+
+    whole: reports of which every block was captured; report, gaps: the gap blocks, in the order of their reports.
+    """
+    newest = np.full(len(cumulative), UNKNOWN, dtype=np.int64)
+    number = np.cumsum(kept) - 1
+    mine = np.flatnonzero(kept)
+    if not len(mine):
+        return newest
+    use = kept[report]
+    low = int(cumulative.min()) - 1  # every report covers what is up to its cumulative TSN: its first block
+    owner = np.concatenate([np.arange(len(mine)), number[report[use]]])
+    start = np.concatenate([np.full(len(mine), low), gaps["start"][use]])
+    end = np.concatenate([cumulative[mine], gaps["end"][use] - 1])
+    in_order = np.lexsort((start, owner))
+    owner, start, end = owner[in_order], start[in_order], end[in_order]
+    span = int(end.max()) - low + 2
+    there = np.searchsorted(owner * span + start - low, (owner - 1) * span + end - low, side="right") - 1
+    covered = (owner > 0) & (end[there] >= end)  # by a block of the report before: what lies below that is new
+    top = np.where(covered, start[there] - 1, end)
+    before = np.append(low, cumulative[mine])[owner]
+    new = (top >= start) & (top > before) & whole[mine[owner]] & whole[mine[np.maximum(owner - 1, 0)]]
+    np.maximum.at(newest, mine[owner[new]], top[new])
+    return newest
