@@ -124,7 +124,8 @@ def test_dsacks_and_reordering_are_what_the_kernels_counted(
             assert ours["dsacks"] == kernel["TCPDSACKRecv"] + kernel["TCPDSACKOfoRecv"], name
             assert ours["spurious_by_dsack_packets"] in (None, lab.info["dsack_dups"]), name
         there = lab.connection("b").totals
-        assert there["timeouts"] is there["initial_window_packets"] is ours["reordered_packets"] is None
+        assert (there["timeouts"] or 0) <= kernel["TCPTimeouts"], name
+        assert there["initial_window_packets"] is ours["reordered_packets"] is None
         if name == "jitter":
             assert there["reordered_packets"] > 1000  # type: ignore[operator]
             assert lab.info["reord_seen"] > 0
