@@ -183,13 +183,15 @@ class _State:
     segment sent after the last had been reported to have arrived (RFC 8985 6.2), the first report being overtaken_ns
     ago; alone: no data follow before something arrives; answered_next: none before it is acknowledged or sent again.
     silence_before_ns: of what was never seen before, how long the sender had made nothing when it made what precedes it
-    by number; copied: made in the same tick and with the same knowledge as the last of that number.
+    by number; highest_made: highest_end with what was made before but was captured later; copied: made in the same tick
+    and with the same knowledge as the last of that number.
     """
 
     seq: Ints
     end: Ints
     una: Ints
     highest_end: Ints
+    highest_made: Ints
     highest_sack: Ints
     duplicates: Ints
     made_ns: Ints
@@ -238,11 +240,15 @@ def _state_of(data: DirectionColumns, acks: DirectionColumns, reports: Reports, 
     since_ns = _overtaken(data, acks, reports, segment, np.where(unseen, before, last), known)
     silence = np.diff(made_ns, prepend=made_ns[:1])
     alone, answered_next = _followed(data, acks, segment, known)
+    order = np.argsort(made_ns, kind="stable")
+    highest_made = np.zeros(len(data), dtype=np.int64)
+    highest_made[order] = np.maximum.accumulate(data.highest_end[order]) if len(data) else 0
     return _State(
         seq=seq,
         end=data.end[segment],
         una=at_making(acks.highest_ack, 1),
         highest_end=np.concatenate([[UNKNOWN], data.highest_end])[segment],
+        highest_made=highest_made[segment],
         highest_sack=at_making(reports.highest_sack, UNKNOWN),
         duplicates=at_making(reports.duplicates, 0),
         made_ns=time_ns,
@@ -371,7 +377,9 @@ def _after_timeout(state: _State, timer: Bools, begins: Bools) -> Bools:
     """
     place = np.arange(len(timer))
     latest = np.maximum.accumulate(np.where(timer, place, -1)) if len(timer) else place
-    lost_again = ~timer & state.overtaken & (latest >= 0) & (state.last >= state.segment[latest])
+    lost_again = ~timer & state.overtaken & (state.earlier > 0) & (latest >= 0) & (state.last >= state.segment[latest])
+    # the segment of a timeout may pass in a queue what was sent before it (Linux gives it another hash: fq, fq_codel)
+    lost_again &= state.made_ns - state.unanswered_ns >= state.made_ns[latest]
     ended = np.maximum.accumulate(np.where(lost_again, place, -1)) > latest if len(timer) else lost_again
     return _open(state, begins) & ~ended
 
@@ -395,7 +403,7 @@ def _open(state: _State, begins: Bools) -> Bools:
     """For each: was it sent before everything sent up to the begin of a recovery was acknowledged (the recovery point,
     RFC 6675 5).
     """
-    point = np.maximum.accumulate(np.where(begins, state.highest_end, UNKNOWN)) if len(begins) else state.una
+    point = np.maximum.accumulate(np.where(begins, state.highest_made, UNKNOWN)) if len(begins) else state.una
     return state.una < point
 
 
