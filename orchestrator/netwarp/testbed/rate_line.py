@@ -1,4 +1,4 @@
-"""Where the packets of a direction wait whose rate changes and whose queue is in packets: a veth pair in the hop.
+"""The queue of a direction whose rate changes and whose queue is in packets: a veth pair in the hop.
 
 Below htb a packet leaves when its sending begins; on a link of constant rate, netem's, when it ends. So the qdiscs of
 such a direction are those of the pair's near end, and the link's own interface holds each packet for its sending time:

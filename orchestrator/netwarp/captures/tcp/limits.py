@@ -1,4 +1,4 @@
-"""What limited a TCP sender over time: its application, the receiver's window, the congestion window, losses, path.
+"""Limits of a TCP sender over time: its application, the receiver's window, the congestion window, losses, path.
 
 After Zhang, Breslau, Paxson, Shenker: On the characteristics and origins of Internet flow rates (SIGCOMM 2002; T-RAT);
 and Siekkinen et al.: A root cause analysis toolkit for TCP (Computer Networks 52, 2008). Nothing outstanding, and the

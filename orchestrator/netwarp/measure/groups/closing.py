@@ -1,4 +1,4 @@
-"""Whether both ends of a connection were closed: what each of them sent to close it was answered in the end.
+"""The closing of both ends of a connection: what each of them sent to close it was answered in the end.
 
 RFC 9293 3.6 (each end's FIN is acknowledged), RFC 9260 9.2 (SHUTDOWN by a SHUTDOWN ACK, that by a SHUTDOWN COMPLETE),
 RFC 8684 3.3.3 (each end's DATA_FIN by a DATA_ACK).
