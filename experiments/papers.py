@@ -37,12 +37,11 @@ def page(results: Path) -> str:
 
 def _paper(name: str, results: Path) -> str:
     folder = reference.ROOT / "experiments" / name
-    spec = tomllib.loads((folder / "expected.toml").read_text())
+    spec = tomllib.loads((folder / "claims.toml").read_text())
     title = tomllib.loads((folder / "spec.toml").read_text())["title"]
     latest = results / name / "latest"
     newest = (latest / "tables" / "claims.csv").exists()
-    kept = latest / "spec" / "expected.toml"
-    of_the_run = tomllib.loads(kept.read_text()) if newest else reference.kept_expected(name)
+    of_the_run = _claims_of_run(latest / "spec") if newest else reference.kept_claims(name)
     claims = reference.claims_of(spec, of_the_run)
     claims_csv = (latest / "tables" if newest else reference.REFERENCE / name) / "claims.csv"
     rows = [row for row in csv.DictReader(claims_csv.read_text().splitlines()) if not row["condition"]]
@@ -55,6 +54,10 @@ def _paper(name: str, results: Path) -> str:
         verdicts = Counter(row["verdict"] for row in rows if row["class"] == kind)
         parts.append(f"<h3>{len(items)} {CLASSES[kind][1]}: {verdict_words(verdicts)}</h3><ul>{''.join(items)}</ul>")
     return "\n".join([*parts, "</section>"])
+
+
+def _claims_of_run(spec: Path) -> dict[str, Any]:
+    return tomllib.loads((spec / tomllib.loads((spec / "spec.toml").read_text())["expected"]).read_text())
 
 
 def _claim(row: reference.Row, claims: dict[str, dict[str, Any]], columns: dict[str, str]) -> str:

@@ -105,9 +105,9 @@ def numbers(name: str) -> str:
     made = json.loads((place / "made.json").read_text())
     rows = _rows(place / "claims.csv")
     spec, document = (
-        tomllib.loads((ROOT / "experiments" / name / file).read_text()) for file in ("expected.toml", "spec.toml")
+        tomllib.loads((ROOT / "experiments" / name / file).read_text()) for file in ("claims.toml", "spec.toml")
     )
-    claims = claims_of(spec, kept_expected(name))
+    claims = claims_of(spec, kept_claims(name))
     own = [row for row in rows if not row["condition"]]
     columns = {**{key: one["title"] for key, one in spec["source"].items()}, "measured": f"Linux {made['kernel']}"}
     columns |= {key: one["title"] for key, one in spec.get("column", {}).items()}
@@ -153,15 +153,19 @@ def numbers(name: str) -> str:
     return "\n".join(lines).rstrip()
 
 
-def kept_expected(name: str) -> dict[str, Any]:
-    """The expected.toml that a reference was run with; {}: nothing is kept."""
+def kept_claims(name: str) -> dict[str, Any]:
+    """The claims that a reference was run with, in the file that its spec names; {}: nothing is kept."""
     kept = REFERENCE / name / "run.tar.xz"
     if not kept.exists():
         return {}
     with tarfile.open(kept, "r:xz") as archive:
-        member = archive.extractfile("spec/expected.toml")
-        assert member is not None
-        return tomllib.loads(member.read().decode())
+
+        def read(file: str) -> dict[str, Any]:
+            member = archive.extractfile(f"spec/{file}")
+            assert member is not None
+            return tomllib.loads(member.read().decode())
+
+        return read(read("spec.toml")["expected"])
 
 
 def claims_of(today: dict[str, Any], of_the_run: dict[str, Any]) -> dict[str, dict[str, Any]]:

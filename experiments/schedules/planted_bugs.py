@@ -42,7 +42,7 @@ LATER = frozenset([
     "closed"
 ])  # fmt: skip
 LATER_PARTS = frozenset([("sctp", 2)])
-"""Promises (the last part of expected.toml) and parts that were added when the bugs were known."""
+"""Promises (the last part of claims.toml) and parts that were added when the bugs were known."""
 
 
 def main() -> int:

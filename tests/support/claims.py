@@ -20,8 +20,8 @@ def claim(kind: str, body: str, name: str = "C1") -> str:
 
 
 def plan_of(tmp_path: Path, claims: str, repetitions: int = 1, more: str = "", **chosen: object) -> Plan:
-    (tmp_path / "expected.toml").write_text(claims)
-    spec = spec_of('expected = "expected.toml"\n' + BASE + more + FACTORS, tmp_path)
+    (tmp_path / "claims.toml").write_text(claims)
+    spec = spec_of('expected = "claims.toml"\n' + BASE + more + FACTORS, tmp_path)
     return make_plan(spec, repetitions=repetitions, **chosen)  # type: ignore[arg-type]
 
 

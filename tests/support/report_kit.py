@@ -164,12 +164,12 @@ HOSTILE_LEVEL = "<b>|a=b</b> ../.. %2e \"'$_\\"
 def plan_of(
     text: str, folder: Path, expected: str | None = None, repetitions: int = 1, parts: tuple[str, ...] | None = None
 ) -> Plan:
-    """Plan a spec text; `expected` becomes the expected.toml beside it. parts: as for `make_plan`."""
+    """Plan a spec text; `expected` becomes the claims.toml beside it. parts: as for `make_plan`."""
     folder.mkdir(parents=True, exist_ok=True)
     if expected is not None:
-        (folder / "expected.toml").write_text(expected, encoding="utf-8")
+        (folder / "claims.toml").write_text(expected, encoding="utf-8")
         (folder / "published.csv").write_text(PUBLISHED, encoding="utf-8")
-    line = 'expected = "expected.toml"\npublished = "published.csv"' if expected is not None else ""
+    line = 'expected = "claims.toml"\npublished = "published.csv"' if expected is not None else ""
     spec = parse_spec(text.replace("EXPECTED", line).encode(), folder / "spec.toml", sets={})
     return make_plan(spec, repetitions=repetitions, only=parts)
 

@@ -55,7 +55,7 @@ def shape(**changes: object) -> LinkImpairment:
 
 
 def spec_of(text: str, folder: Path | None = None, sets: Mapping[str, str] | None = None) -> Spec:
-    """Parse a text as a file called spec.toml (in a folder, if it has an expected.toml)."""
+    """Parse a text as a file called spec.toml (in a folder, if it has an claims.toml)."""
     return parse_spec(text.encode(), (folder or Path("nowhere")) / "spec.toml", sets=sets or {})
 
 

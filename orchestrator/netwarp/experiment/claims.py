@@ -1,4 +1,4 @@
-"""Reads expected.toml: the claims to test, and the sources of published numbers. Grammar: docs/spec.md, Expected."""
+"""Reads claims.toml: the claims to test, and the sources of published numbers. Grammar: docs/spec.md, Claims."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ FILE = {
 
 
 class ClaimReader:
-    """Reads one expected.toml against a spec's factors and metrics, and collects all mistakes."""
+    """Reads one claims.toml against a spec's factors and metrics, and collects all mistakes."""
 
     def __init__(self, document: Item, names: Names, problems: Problems) -> None:
         self._document, self._names, self._problems = document, names, problems

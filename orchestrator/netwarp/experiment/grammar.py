@@ -268,7 +268,7 @@ TOP: dict[str, Field] = {
     "name": Field("name", '"choi2009"'),
     "title": Field("text", '"SCTP through a link failure"'),
     "description": Field("text", '"What is asked and how."'),
-    "expected": Field("text", '"expected.toml"'),
+    "expected": Field("text", '"claims.toml"'),
     "published": Field("text", '"published.csv"'),
     "key_figure": Field("name", '"figure5"'),
     "seed": Field("integer", "1", low=0, high=2**53),

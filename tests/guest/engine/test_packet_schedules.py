@@ -22,7 +22,7 @@ SPEC = """\
 format = 1
 name = "schedules"
 duration = "20 s"
-expected = "expected.toml"
+expected = "claims.toml"
 [node.a]
 [node.b]
 [link.p1]
@@ -61,7 +61,7 @@ tolerance = 2
 def run(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("schedules")
     written(place / "spec.toml", SPEC)
-    written(place / "expected.toml", EXPECTED)
+    written(place / "claims.toml", EXPECTED)
     done = checkout.run("run", "spec.toml", "--out", "run", cwd=place).ok()
     assert "gave identical packets" not in done.out
     assert "counterexample: run/counterexamples/slow: " in done.err

@@ -12,7 +12,7 @@ from support.run_files import RunFiles
 
 FOLDER = ROOT / "experiments" / "web-agreement"
 # tolerances by name
-WORDS = tomllib.loads((FOLDER / "expected.toml").read_text())["word"]
+WORDS = tomllib.loads((FOLDER / "claims.toml").read_text())["word"]
 PAGE_BYTES = 12 * 13_500
 RATE_BIT_S = 400e3
 # objects times size, and the link's rate: as in spec.toml
@@ -27,7 +27,7 @@ def run(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> RunFile
 
 
 def test_the_bound_is_the_one_that_was_written_down_first() -> None:
-    """The bound was fixed before the first comparison and must not be moved after it (head of expected.toml)."""
+    """The bound was fixed before the first comparison and must not be moved after it (head of claims.toml)."""
     assert (WORDS["agrees"]["tolerance"], WORDS["agrees_without_loss"]["tolerance"]) == (0.05, 0.02)
 
 

@@ -106,7 +106,7 @@ def test_a_number_stands_under_the_claim_it_was_measured_for() -> None:
         assert reference.claims_of({"claim": [words | other]}, {"claim": [then]}) == {"C1": then}
     assert reference.claims_of({"claim": []}, {"claim": [then]}) == {"C1": then}, "it is gone today"
     for name in KEPT:
-        rows = reference.kept_expected(name)["claim"]
+        rows = reference.kept_claims(name)["claim"]
         assert {row["claim"] for row in reference._rows(reference.REFERENCE / name / "claims.csv")} <= {
             claim["id"] for claim in rows
         }

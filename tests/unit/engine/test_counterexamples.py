@@ -37,14 +37,14 @@ a = { schedule = "*" }
 expected = 5
 tolerance = 5
 """
-SPEC = 'expected = "expected.toml"\n' + BASE + "[factor.schedule]\ndrops = { first = 3 }\n"
+SPEC = 'expected = "claims.toml"\n' + BASE + "[factor.schedule]\ndrops = { first = 3 }\n"
 
 
 @pytest.fixture
 def spec(tmp_path: Path) -> Spec:
     names = (f"{LONG}1", f"{LONG}2", "not-completed")
     claims = "".join(CLAIM.replace("ID", name) for name in names)
-    (tmp_path / "expected.toml").write_text('[source.own]\ntitle = "own"\n' + claims)
+    (tmp_path / "claims.toml").write_text('[source.own]\ntitle = "own"\n' + claims)
     (tmp_path / "spec.toml").write_text(SPEC)
     return load_spec(tmp_path / "spec.toml")
 

@@ -42,9 +42,9 @@ def unbuilt(name: str) -> GuestKernel:
 def spec(tmp_path: Path) -> Path:
     folder = tmp_path / "spec"
     folder.mkdir()
-    text = spec_text().replace("EXPECTED", 'expected = "expected.toml"')
+    text = spec_text().replace("EXPECTED", 'expected = "claims.toml"')
     (folder / "spec.toml").write_text(text.replace("[factor.failover]\n", f"[factor.failover]\n{NOT_STATED}"))
-    (folder / "expected.toml").write_text(CLAIM)
+    (folder / "claims.toml").write_text(CLAIM)
     return folder / "spec.toml"
 
 

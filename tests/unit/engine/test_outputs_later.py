@@ -44,8 +44,8 @@ def run(tmp_path: Path) -> RunDir:
 def later(folder: Path, text: str, expected: str | None = None) -> Path:
     folder.mkdir()
     if expected is not None:
-        (folder / "expected.toml").write_text(expected)
-    text = text.replace("EXPECTED", "" if expected is None else 'expected = "expected.toml"')
+        (folder / "claims.toml").write_text(expected)
+    text = text.replace("EXPECTED", "" if expected is None else 'expected = "claims.toml"')
     (folder / "other.toml").write_text(text)
     return folder / "other.toml"
 
@@ -93,7 +93,7 @@ def test_another_spec_asks_over_the_same_cells(run: RunDir, tmp_path: Path) -> N
         levels = cell.factors
         assert places[levels["variant"], levels["failover"], levels["outage"]] == 2 * goodput[cell.id]
     assert [row["claim"] for row in rows(run, "claims")] == ["L1"]
-    assert sorted(path.name for path in run.spec.iterdir()) == ["expected.toml", "other.toml"]
+    assert sorted(path.name for path in run.spec.iterdir()) == ["claims.toml", "other.toml"]
     assert (run.spec / "other.toml").read_bytes() == spec.read_bytes()
     netwarp.report(run.root)
     assert "later" in (run.report / "index.html").read_text()
@@ -170,7 +170,7 @@ def test_the_texts_of_a_spec_are_itself_what_it_names_and_its_profiles(tmp_path:
     spec = load_spec(later(tmp_path / "later", text, CLAIM.replace("double", "share")))
     profiles = ["adsl", "e1", "geo-satellite"]
     assert sorted(texts_of(spec)) == [
-        "expected.toml",
+        "claims.toml",
         *(f"netem-profiles/{name}.toml" for name in profiles),
         "other.toml",
     ]

@@ -29,7 +29,7 @@ def test_three_or_more_are_of_each_protocol_and_each_is_of_one_file() -> None:
 def test_the_later_promises_are_those_below_the_line() -> None:
     """The count of what the earlier promises find leaves these out."""
     folder = BUGS.parent
-    _, below = (folder / "expected.toml").read_text().split("# Added when the planted bugs")
+    _, below = (folder / "claims.toml").read_text().split("# Added when the planted bugs")
     later = re.search(r"LATER = frozenset\(\[(.*?)\]\)", (folder / "planted_bugs.py").read_text(), re.DOTALL)
     assert later is not None
     assert set(re.findall(r'"([\w-]+)"', later[1])) == set(re.findall(r'^id = "([\w-]+)"', below, re.MULTILINE))

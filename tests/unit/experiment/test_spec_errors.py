@@ -126,7 +126,7 @@ def test_a_list_is_as_long_as_the_apps_read_it() -> None:
         ('duration = "10 s"', 'duration = "10 s"\ncaptures = "none"', "captures", "must be", '"hosts"'),
         ('duration = "10 s"', 'duration = "10 s"\ncaptures = ["a.p2"]', "captures[0]", "no interface", '"a.p1"?'),
         ('duration = "10 s"', 'duration = "{time}"', "duration", '"{time}" is neither a factor nor a parameter', "none"),
-        ('duration = "10 s"', 'duration = "10 s"\nexpected = "../e.toml"', "expected", "beside the spec", '"expected.toml"'),
+        ('duration = "10 s"', 'duration = "10 s"\nexpected = "../e.toml"', "expected", "beside the spec", '"claims.toml"'),
         ('duration = "10 s"', 'duration = "10 s"\nexpected = "e.toml"', "expected", "there is no file", "leave the key out"),
         ('duration = "10 s"', 'duration = "10 s"\nshape = { kind = "ring" }', "shape.kind", "is none of", '"two-path"'),
         ('duration = "10 s"', 'duration = "10 s"\nshape = { hops = 3 }', "shape", "kind is missing", '"two-path"'),

@@ -1,4 +1,4 @@
-"""Specs as files: hostile text, several errors, --set, profiles, expected.toml."""
+"""Specs as files: hostile text, several errors, --set, profiles, claims.toml."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_set_errors(sets: dict[str, str], says: str) -> None:
 
 
 def test_expected_errors(tmp_path: Path) -> None:
-    (tmp_path / "expected.toml").write_text(
+    (tmp_path / "claims.toml").write_text(
         """\
 [source.paper]
 [source.x]
@@ -200,7 +200,7 @@ kind = "best"
 """
     )
     with pytest.raises(SpecError) as caught:
-        spec_of(BASE.replace("[node.a]", 'expected = "expected.toml"\n[node.a]') + FACTOR, tmp_path)
+        spec_of(BASE.replace("[node.a]", 'expected = "claims.toml"\n[node.a]') + FACTOR, tmp_path)
     text = str(caught.value)
     for line, says in [
         (2, '"x" is a column of the tables already'),
@@ -212,7 +212,7 @@ kind = "best"
         (25, "its id is missing"),
         (26, '"best" is none of greater, less'),
     ]:
-        assert any(f"expected.toml:{line}: " in one and says in one for one in text.splitlines()), (line, says, text)
+        assert any(f"claims.toml:{line}: " in one and says in one for one in text.splitlines()), (line, says, text)
 
 
 PAPER = '[source.paper]\ntitle = "P"\n'
@@ -239,9 +239,9 @@ PAPER = '[source.paper]\ntitle = "P"\n'
     ],
 )
 def test_published_errors(text: str, says: str, tmp_path: Path) -> None:
-    (tmp_path / "expected.toml").write_text(PAPER)
+    (tmp_path / "claims.toml").write_text(PAPER)
     (tmp_path / "published.csv").write_bytes(text.encode("utf-8", "surrogateescape"))
-    head = 'expected = "expected.toml"\npublished = "published.csv"\n'
+    head = 'expected = "claims.toml"\npublished = "published.csv"\n'
     with pytest.raises(SpecError) as caught:
         spec_of(head + BASE + FACTOR, tmp_path)
     assert any(f"published.csv:{says}" in line for line in str(caught.value).splitlines()), caught.value
@@ -249,23 +249,23 @@ def test_published_errors(text: str, says: str, tmp_path: Path) -> None:
 
 def test_published_numbers(tmp_path: Path) -> None:
     """An empty field: any level. Fields of several levels; a byte order mark and carriage returns, as Excel writes."""
-    (tmp_path / "expected.toml").write_text(PAPER)
+    (tmp_path / "claims.toml").write_text(PAPER)
     rows = "paper,packets,,2,Table 1\r\npaper,packets,1 s | 2 s,2.5,\r\n"
     (tmp_path / "published.csv").write_text("\ufeffsource,metric,x,value,printed\r\n" + rows, newline="")
-    spec = spec_of('expected = "expected.toml"\npublished = "published.csv"\n' + BASE + FACTOR, tmp_path)
+    spec = spec_of('expected = "claims.toml"\npublished = "published.csv"\n' + BASE + FACTOR, tmp_path)
     assert [(one.at, one.value, one.printed) for one in spec.expected] == [
         ({}, 2.0, "Table 1"),
         ({"x": ("1 s", "2 s")}, 2.5, ""),
     ]
-    assert [file.name for file in spec.files] == ["spec.toml", "expected.toml", "published.csv"]
+    assert [file.name for file in spec.files] == ["spec.toml", "claims.toml", "published.csv"]
 
 
 def test_a_claim_that_fits_no_single_cell(tmp_path: Path) -> None:
-    (tmp_path / "expected.toml").write_text(
+    (tmp_path / "claims.toml").write_text(
         '[[claim]]\nid = "C1"\ntext = "t"\nsource = "s"\nkind = "value"\nmetric = "packets"\n'
         "a = {}\nexpected = 1\ntolerance = 0\n"
     )
-    spec = spec_of(BASE.replace("[node.a]", 'expected = "expected.toml"\n[node.a]') + FACTOR, tmp_path)
+    spec = spec_of(BASE.replace("[node.a]", 'expected = "claims.toml"\n[node.a]') + FACTOR, tmp_path)
     with pytest.raises(SpecError, match="fits 2 cells, which differ in x"):
         make_plan(spec)
 

@@ -187,20 +187,20 @@ def test_the_interface_that_acknowledgements_leave_by_is_captured_too() -> None:
 
 
 def test_a_claim_is_named_at_its_line(tmp_path: Path) -> None:
-    (tmp_path / "expected.toml").write_text(
+    (tmp_path / "claims.toml").write_text(
         '[[claim]]\nid = "C1"\ntext = "t"\nsource = "s"\nkind = "greater"\nmetric = "goodput_bit_s"\nflow = "bulkk"\n'
         'a = { protocol = "tcp", rate = "1 Mbit/s" }\nb = { protocol = "sctp", rate = "1 Mbit/s" }\n'
         '[[claim]]\nid = "C2"\ntext = "t"\nsource = "s"\nkind = "greater"\nmetric = "goodput_bit_s"\n'
         'a = { protocol = "tcp" }\nb = { protocol = "sctp", rate = "1 Mbit/s" }\n'
     )
-    text = replaced("format = 1", 'format = 1\nexpected = "expected.toml"', EXAMPLE_SPEC)
+    text = replaced("format = 1", 'format = 1\nexpected = "claims.toml"', EXAMPLE_SPEC)
     with pytest.raises(SpecError) as caught:
         make_plan(parse_spec(text.encode(), tmp_path / "spec.toml", sets={}))
-    assert 'expected.toml:7: claim[0].flow: there is no flow "bulkk", did you mean "bulk"?' in str(caught.value)
-    (tmp_path / "expected.toml").write_text((tmp_path / "expected.toml").read_text().replace("bulkk", "bulk"))
+    assert 'claims.toml:7: claim[0].flow: there is no flow "bulkk", did you mean "bulk"?' in str(caught.value)
+    (tmp_path / "claims.toml").write_text((tmp_path / "claims.toml").read_text().replace("bulkk", "bulk"))
     with pytest.raises(SpecError) as caught:
         make_plan(parse_spec(text.encode(), tmp_path / "spec.toml", sets={}))
-    assert "expected.toml:16: claim[1].a: " in str(caught.value)
+    assert "claims.toml:16: claim[1].a: " in str(caught.value)
     assert "fits 3 cells, which differ in rate" in str(caught.value)
 
 

@@ -253,7 +253,7 @@ def fed_with(source: str) -> dict[str, Judged]:
 
 
 def test_the_paper_and_its_simulator_give_what_the_reading_notes_say() -> None:
-    """The claims' formulas, and the numbers copied into expected.toml: the notes' own checks come out of them."""
+    """The claims' formulas, and the numbers copied into claims.toml: the notes' own checks come out of them."""
     paper = fed_with("paper")
     for name, gain in {
         "C1": 0.418, "C17b": 0.265, "C17c": 0.292, "C23": 0.275, "C23b": 0.315, "C34": 0.076, "C34b": 0.215,

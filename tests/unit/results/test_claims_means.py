@@ -223,11 +223,11 @@ def test_mean_of_claims_also_under_other_conditions(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_mistakes_in_means(tmp_path: Path, text: str, says: str) -> None:
-    (tmp_path / "expected.toml").write_text(text)
+    (tmp_path / "claims.toml").write_text(text)
     with pytest.raises(SpecError) as caught:
-        spec_of('expected = "expected.toml"\n' + BASE + FACTORS, tmp_path)
+        spec_of('expected = "claims.toml"\n' + BASE + FACTORS, tmp_path)
     (line,) = [line for line in str(caught.value).splitlines() if says in line]
-    assert "expected.toml:" in line
+    assert "claims.toml:" in line
 
 
 # -- one draw
@@ -248,8 +248,8 @@ TWICE = '[experiment.c]\nfactors = ["x"]\nfixed = { who = "c" }\nrepetitions = 2
 )
 def test_one_draw_decides_if_no_other_draw_seen_would_change_it(tmp_path: Path, drawn: float, verdict: str) -> None:
     body = 'a = { who = "a", x = "1 s" }\nb = { who = "b", x = "1 s" }\n'
-    (tmp_path / "expected.toml").write_text(claim("greater", body))
-    text = 'expected = "expected.toml"\n' + BASE + LOSS + FACTORS + TWICE + REPEAT
+    (tmp_path / "claims.toml").write_text(claim("greater", body))
+    text = 'expected = "claims.toml"\n' + BASE + LOSS + FACTORS + TWICE + REPEAT
     plan = make_plan(spec_of(text, tmp_path))
     assert len(plan.cells) == 3 * 2 + 3 * 2
     steady, spread = [[1.0]] * 3, [[0.95, 1.05]] * 3
@@ -272,8 +272,8 @@ def test_one_draw_decides_if_no_other_draw_seen_would_change_it(tmp_path: Path, 
 def test_one_draw_that_could_be_0_is_inconclusive(tmp_path: Path, body: str, other: float) -> None:
     """What was repeated differs by 100 % or more: with that, the number to divide by could be 0."""
     kind = "elasticity" if "expected" in body else "greater"
-    (tmp_path / "expected.toml").write_text(claim(kind, body))
-    plan = make_plan(spec_of('expected = "expected.toml"\n' + BASE + LOSS + FACTORS + TWICE + REPEAT, tmp_path))
+    (tmp_path / "claims.toml").write_text(claim(kind, body))
+    plan = make_plan(spec_of('expected = "claims.toml"\n' + BASE + LOSS + FACTORS + TWICE + REPEAT, tmp_path))
     (found,) = judged(plan, {"a": rows(1, 4, 9), "b": rows(1, 1, 1), "c": [[1.0, other]] * 3})
     assert found.verdict == "inconclusive"
     assert found.measured is not None
@@ -283,8 +283,8 @@ def test_one_draw_that_could_be_0_is_inconclusive(tmp_path: Path, body: str, oth
 def test_both_numbers_of_a_quotient_are_moved_at_once(tmp_path: Path) -> None:
     """0.55 * 1.3 / 0.7 is above 1, although 0.55 * 1.3 / 1 and 0.55 / 0.7 together raise 0.55 by less than that."""
     body = 'a = { who = "a", x = "1 s" }\nb = { who = "b", x = "1 s" }\n'
-    (tmp_path / "expected.toml").write_text(claim("less", body))
-    plan = make_plan(spec_of('expected = "expected.toml"\n' + BASE + LOSS + FACTORS + TWICE + REPEAT, tmp_path))
+    (tmp_path / "claims.toml").write_text(claim("less", body))
+    plan = make_plan(spec_of('expected = "claims.toml"\n' + BASE + LOSS + FACTORS + TWICE + REPEAT, tmp_path))
     (found,) = judged(plan, {"a": [[0.55]] * 3, "b": [[1.0]] * 3, "c": [[0.85, 1.15]] * 3})
     assert found.verdict == "inconclusive"
     assert " to 2.143 % if every drawn number were 30.00% off" in found.reason
@@ -293,8 +293,8 @@ def test_both_numbers_of_a_quotient_are_moved_at_once(tmp_path: Path) -> None:
 def test_one_draw_of_another_kind_says_nothing(tmp_path: Path) -> None:
     """What is repeated has other sysctls: its spread is its own. And 0 is moved by the distance, not by a share."""
     body = 'a = { who = "a", x = "1 s" }\nexpected = 0\ntolerance = 0\n'
-    (tmp_path / "expected.toml").write_text(claim("value", body))
-    text = 'expected = "expected.toml"\n' + BASE + LOSS + FACTORS
+    (tmp_path / "claims.toml").write_text(claim("value", body))
+    text = 'expected = "claims.toml"\n' + BASE + LOSS + FACTORS
     other = '[factor.who.c]\nnode.a.sysctl = { "net.ipv4.tcp_sack" = "0" }\n'
     numbers = {"a": rows(0, 1, 1), "b": rows(1, 1, 1), "c": [[0.0, 1.0]] * 3}
     (found,) = judged(make_plan(spec_of(text + other + TWICE + REPEAT, tmp_path)), numbers)
@@ -321,9 +321,9 @@ def test_one_draw_alone_decides_nothing(tmp_path: Path) -> None:
 def test_deterministic_cells_stand_for_every_seed(tmp_path: Path) -> None:
     """TCP once (nothing random in it), SCTP through a fault three times: compared over all three."""
     body = 'a = { who = "a", x = "1 s" }\nb = { who = "b", x = "1 s" }\n'
-    (tmp_path / "expected.toml").write_text(claim("greater", body))
+    (tmp_path / "claims.toml").write_text(claim("greater", body))
     sctp = '[factor.who.a]\nflow.f.protocol = "sctp"\n[event.e]\naction = "cut"\nlink = "p1"\nat = "2 s"\nfor = "1 s"\n'
-    text = 'expected = "expected.toml"\n' + BASE + FACTORS + sctp
+    text = 'expected = "claims.toml"\n' + BASE + FACTORS + sctp
     text += '[experiment.x]\nfactors = ["x", "who"]\nrepetitions = 3\nrepeat = "random"\n'
     plan = make_plan(spec_of(text, tmp_path))
     assert {cell.repetition for cell in plan.cells if cell.factors["who"] == "b"} == {0}
@@ -341,9 +341,9 @@ def test_claims_stand_beside_verdicts_on_published_numbers(tmp_path: Path) -> No
     numbers = {("paper", "a"): (2, 3, 4), ("paper", "b"): (1, 2, 3), ("other", "a"): (1, 1, 1)}
     lines = [f"{s},packets,{who},{n} s,{v}\n" for (s, who), three in numbers.items() for n, v in enumerate(three, 1)]
     (tmp_path / "published.csv").write_text("source,metric,who,x,value\n" + "".join(lines))
-    (tmp_path / "expected.toml").write_text(source + claim("gain", body))
+    (tmp_path / "claims.toml").write_text(source + claim("gain", body))
     plan = make_plan(
-        spec_of('expected = "expected.toml"\npublished = "published.csv"\n' + BASE + LOSS + FACTORS, tmp_path),
+        spec_of('expected = "claims.toml"\npublished = "published.csv"\n' + BASE + LOSS + FACTORS, tmp_path),
         repetitions=2,
     )
     others = published(plan)

@@ -18,7 +18,7 @@ from support.specs import BASE, problems_of, spec_of
 
 STUDY = (
     BASE.replace(
-        'name = "test"', 'name = "test"\nexpected = "expected.toml"\npublished = "published.csv"\nrepetitions = 2'
+        'name = "test"', 'name = "test"\nexpected = "claims.toml"\npublished = "published.csv"\nrepetitions = 2'
     )
     + """
 [flow]
@@ -80,7 +80,7 @@ def plan(tmp_path: Path) -> Plan:
 
 
 def planned(folder: Path, claims: str = CLAIMS) -> Plan:
-    (folder / "expected.toml").write_text(claims)
+    (folder / "claims.toml").write_text(claims)
     (folder / "published.csv").write_text(PUBLISHED)
     return make_plan(spec_of(STUDY, folder))
 
@@ -165,7 +165,7 @@ def test_claims_compare_flows(plan: Plan) -> None:
     ],
 )  # fmt: skip
 def test_mistakes_are_named(spec: str, said: str) -> None:
-    text = STUDY.replace('expected = "expected.toml"\npublished = "published.csv"\n', "")
+    text = STUDY.replace('expected = "claims.toml"\npublished = "published.csv"\n', "")
     problems = problems_of(text.replace("[table]\n", spec + "[table]\n"))
     assert any(said in problem and "spec.toml:" in problem for problem in problems), problems
 

@@ -38,7 +38,7 @@ def run_of(
     levels: tuple[str, ...] = LEVELS,
 ) -> Results:
     """A run in which every cell has the value of its schedule (others 5). levels: the schedules beside `none`."""
-    spec = spec_of('expected = "expected.toml"\n' + SPEC, tmp_path)  # type: ignore[arg-type]
+    spec = spec_of('expected = "claims.toml"\n' + SPEC, tmp_path)  # type: ignore[arg-type]
     plan = make_plan(spec, where=where)
     more = [
         msgspec.structs.replace(cell, factors={**cell.factors, "schedule": level})
@@ -57,7 +57,7 @@ def run_of(
 
 @pytest.fixture
 def place(tmp_path):  # type: ignore[no-untyped-def]
-    (tmp_path / "expected.toml").write_text(EXPECTED)
+    (tmp_path / "claims.toml").write_text(EXPECTED)
     return tmp_path
 
 
@@ -100,7 +100,7 @@ def test_where_no_packet_is_touched_nothing_is_tested(place: object) -> None:
 
 
 def test_a_selector_without_cells_is_not_left_out(place: object) -> None:
-    (place / "expected.toml").write_text(  # type: ignore[operator]
+    (place / "claims.toml").write_text(  # type: ignore[operator]
         EXPECTED.replace('{ schedule = "*" }', '[{ schedule = "*", wait = "1 s" }, { schedule = "*", wait = "2 s" }]')
     )
     assert judge(run_of({}, place))[0].reason == "all 8 schedules are inside"

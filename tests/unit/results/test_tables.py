@@ -41,9 +41,9 @@ paper,data_packets,2 s,,9
 
 
 def plan(tmp_path: Path, repetitions: int = 1, more: str = "") -> Plan:
-    (tmp_path / "expected.toml").write_text(EXPECTED)
+    (tmp_path / "claims.toml").write_text(EXPECTED)
     (tmp_path / "published.csv").write_text(PUBLISHED)
-    text = 'expected = "expected.toml"\npublished = "published.csv"\n' + BASE + more + FACTORS + TABLE
+    text = 'expected = "claims.toml"\npublished = "published.csv"\n' + BASE + more + FACTORS + TABLE
     return make_plan(spec_of(text, tmp_path), repetitions=repetitions)
 
 

@@ -28,8 +28,8 @@ def decided(folder: Path, claims: str, printed: dict[str, tuple[float, float]]) 
     """printed: source -> the numbers of a and b. Measured are 3 and 2 today, 2 and 2 with the stack of the era."""
     rows = [f"{s},packets,{who},{value}\n" for s, two in printed.items() for who, value in zip("ab", two, strict=True)]
     (folder / "published.csv").write_text("source,metric,who,value\n" + "".join(rows))
-    (folder / "expected.toml").write_text(claims)
-    text = 'expected = "expected.toml"\npublished = "published.csv"\n' + BASE + FACTORS
+    (folder / "claims.toml").write_text(claims)
+    text = 'expected = "claims.toml"\npublished = "published.csv"\n' + BASE + FACTORS
     plan = make_plan(spec_of(text, folder))
     numbers = {("a", "today"): 3.0, ("b", "today"): 2.0, ("a", "era"): 2.0, ("b", "era"): 2.0}
     values = [
