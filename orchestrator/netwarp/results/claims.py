@@ -32,7 +32,7 @@ from ..core.outputs import ANY_LEVEL, FLOW, Claim, Levels
 from ..core.schedules import UNDISTURBED
 from ..core.types import Cell
 from ..core.units import counted_of
-from .comparisons import Comparison, comparisons, mean_of
+from .contrasts import Contrast, contrasts, mean_of
 from .run_results import RepeatedValue, Results
 from .single_draw_bounds import Bounds, Kind, Spread, bounds, spreads
 
@@ -200,12 +200,12 @@ def violations(claim: Claim, results: Results) -> list[tuple[Cell, float]]:
     ]
 
 
-def _compared(claim: Claim, results: Results) -> list[Comparison]:
+def _compared(claim: Claim, results: Results) -> list[Contrast]:
     """The comparisons of a claim; for kind `mean`, one over the comparisons of the claims it averages."""
     if claim.kind == "mean":
         parts = [part for other in _claims_of(claim, results) for part in _compared(other, results)]
         return [mean_of(parts)]
-    return comparisons(
+    return contrasts(
         claim.kind,
         [_series(claim, selector, claim.metric, results) for selector in claim.a],
         [_series(claim, selector, claim.metric_b or claim.metric, results) for selector in claim.b],
@@ -225,7 +225,7 @@ def _margin(claim: Claim, measured: float | None) -> float:
     return -math.inf if measured is None else min(measured - interval.low, interval.high - measured)
 
 
-def _decide(claim: Claim, comparison: Comparison, results: Results, expected: str, unit: str) -> Judged:
+def _decide(claim: Claim, comparison: Contrast, results: Results, expected: str, unit: str) -> Judged:
     """Judges one comparison over its repetitions. A single draw decides if no other draw that was seen would change the
     verdict.
     """
@@ -283,7 +283,7 @@ def _borrowed(moved: Bounds) -> str:
     )
 
 
-def _moved(claim: Claim, comparison: Comparison, results: Results) -> Bounds | None:
+def _moved(claim: Claim, comparison: Contrast, results: Results) -> Bounds | None:
     """Bounds of one draw; None: no cell of its kind was repeated, or its spread would move a number to where the
     claim's statistic has no value.
     """

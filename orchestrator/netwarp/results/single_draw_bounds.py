@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..core.types import Cell, OptionValue
-from .comparisons import Comparison
+from .contrasts import Contrast
 from .run_results import Results
 
 Kind = tuple[object, ...]
@@ -91,7 +91,7 @@ def spreads(results: Results, flow: str, metric: str) -> dict[Kind, Spread]:
     return by_kind
 
 
-def bounds(comparison: Comparison, known: Mapping[Kind, Spread]) -> Bounds | None:
+def bounds(comparison: Contrast, known: Mapping[Kind, Spread]) -> Bounds | None:
     """The lowest and the highest value of the statistic with other draws, for one repetition; None: not known.
 
     Each random number is moved alone: the effects are added up, and the statistic is taken with all numbers moved at

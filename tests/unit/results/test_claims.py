@@ -16,7 +16,7 @@ from netwarp.plan import make_plan
 from netwarp.plan.types import Selection
 from netwarp.present.claim_blocks import statements
 from netwarp.results import Judged, Results, judge, write_tables
-from netwarp.results.comparisons import comparisons
+from netwarp.results.contrasts import contrasts
 from netwarp.results.rows import CLAIM_COLUMNS
 from netwarp.results.run_results import RepeatedValue
 from netwarp.results.single_draw_bounds import Spread, bounds, kind_of
@@ -332,7 +332,7 @@ def test_other_draws_that_may_make_a_divisor_0_together_leave_no_bounds() -> Non
     """Each of two terms alone, moved by up to 150 %, leaves a divisor; both together cross 0."""
     cell = one_factor_run([1.0, 1.0]).plan.cells[0]
     a, b = ([RepeatedValue((cell,), {0: value}, "", failed=False) for _ in range(2)] for value in (10.0, 1.0))
-    (gain,) = comparisons("gain", [a], [b])
+    (gain,) = contrasts("gain", [a], [b])
     kind = kind_of(cell)
     assert bounds(gain, {kind: Spread(0.5, 1.0, 1, "")}) is not None
     with pytest.raises(ZeroDivisionError):

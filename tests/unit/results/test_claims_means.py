@@ -11,7 +11,7 @@ from netwarp.core.errors import SpecError
 from netwarp.core.outputs import ClaimKind
 from netwarp.plan import make_plan
 from netwarp.results import Results, write_tables
-from netwarp.results.comparisons import comparisons
+from netwarp.results.contrasts import contrasts
 from netwarp.results.published import published
 from netwarp.results.run_results import RepeatedValue
 from support.cells import two_path_cell
@@ -104,7 +104,7 @@ def test_an_interval_covers_its_number_as_often_as_it_says(kind: ClaimKind, size
     covered = 0
     for _ in range(1000):
         a, b = ([drawn(draw, size) for size in sizes] for _ in "ab")
-        (comparison,) = comparisons(kind, [a], [b])
+        (comparison,) = contrasts(kind, [a], [b])
         found = comparison.estimate()
         assert found.low is not None
         assert found.high is not None

@@ -1,4 +1,4 @@
-"""The comparisons of which a claim consists: each computes one number from the means of some places."""
+"""The contrasts of which a claim consists: each computes one number from the means of some places."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Series = list[RepeatedValue]
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """The places that a comparison reads, and the function of their means over the repetitions (unit: the claim's).
+class Contrast:
+    """The places that a contrast reads, and the function of their means over the repetitions (unit: the claim's).
 
     linear: the function of the means is the mean of the function of each repetition.
     by_level: where the statistic is the largest less the smallest over levels: the rows' numbers of each level.
@@ -94,8 +94,8 @@ class Comparison:
         return _pseudo_values(rows, self.statistic)
 
 
-def mean_of(parts: Sequence[Comparison]) -> Comparison:
-    """The mean of several comparisons' numbers."""
+def mean_of(parts: Sequence[Contrast]) -> Contrast:
+    """The mean of several contrasts' numbers."""
     ends = list(itertools.accumulate(len(part.places) for part in parts))
 
     def statistic(values: Sequence[float]) -> float:
@@ -109,7 +109,7 @@ def mean_of(parts: Sequence[Comparison]) -> Comparison:
 
     places = tuple(place for part in parts for place in part.places)
     least = math.fsum(part.least for part in parts) / len(parts)
-    return Comparison(places, statistic, all(part.linear for part in parts), bases=bases, least=least)
+    return Contrast(places, statistic, all(part.linear for part in parts), bases=bases, least=least)
 
 
 def _value(place: RepeatedValue, repetition: int) -> float:
@@ -117,10 +117,8 @@ def _value(place: RepeatedValue, repetition: int) -> float:
     return place.values[repetition] if place.random else next(iter(place.values.values()))
 
 
-def comparisons(
-    kind: ClaimKind, a: Sequence[Series], b: Sequence[Series], levels: Sequence[str] = ()
-) -> list[Comparison]:
-    """Every comparison of a claim: each of a with each of b, level by level or over the levels.
+def contrasts(kind: ClaimKind, a: Sequence[Series], b: Sequence[Series], levels: Sequence[str] = ()) -> list[Contrast]:
+    """Every contrast of a claim: each of a with each of b, level by level or over the levels.
 
     levels: those that a series goes over, as text; their quantities are what an elasticity is taken against.
     """
@@ -128,38 +126,38 @@ def comparisons(
     match kind:
         case "greater" | "less" | "equal":
             return [
-                Comparison(two, lambda values: values[0] / values[1] - 1, bases=_second_half, least=-1)
+                Contrast(two, lambda values: values[0] / values[1] - 1, bases=_second_half, least=-1)
                 for left, right in pairs
                 for two in zip(left, right, strict=True)
             ]
         case "difference":
             return [
-                Comparison(two, lambda values: values[0] - values[1], linear=True)
+                Contrast(two, lambda values: values[0] - values[1], linear=True)
                 for left, right in pairs
                 for two in zip(left, right, strict=True)
             ]
         case "gain":
-            return [Comparison((*left, *right), _gain_of_sums, bases=_sum_of_second, least=-1) for left, right in pairs]
+            return [Contrast((*left, *right), _gain_of_sums, bases=_sum_of_second, least=-1) for left, right in pairs]
         case "mean_gain" | "mean_greater":
-            return [Comparison((*left, *right), _mean_of_gains, bases=_second_half, least=-1) for left, right in pairs]
+            return [Contrast((*left, *right), _mean_of_gains, bases=_second_half, least=-1) for left, right in pairs]
         case "pooled_gain":
             first, second = [place for series in a for place in series], [place for series in b for place in series]
             bases = lambda values: [math.fsum(values[len(first) :])]  # noqa: E731
-            return [Comparison((*first, *second), _gain_of_means(len(first)), bases=bases, least=-1)]
+            return [Contrast((*first, *second), _gain_of_means(len(first)), bases=bases, least=-1)]
         case "value" | "every":
-            return [Comparison((place,), lambda values: values[0], linear=True) for series in a for place in series]
+            return [Contrast((place,), lambda values: values[0], linear=True) for series in a for place in series]
         case "constant" | "varies" if b:
             return [
-                Comparison((*left, *right), _spread_of_ratios, by_level=_ratios_of_means, bases=_second_half, least=0)
+                Contrast((*left, *right), _spread_of_ratios, by_level=_ratios_of_means, bases=_second_half, least=0)
                 for left, right in pairs
             ]
         case "constant" | "varies":
-            return [Comparison(tuple(series), _spread, by_level=list, bases=_sum, least=0) for series in a]
+            return [Contrast(tuple(series), _spread, by_level=list, bases=_sum, least=0) for series in a]
         case "elasticity":
-            return [Comparison((series[0], series[-1]), _elasticity(levels[0], levels[-1]), bases=list) for series in a]
+            return [Contrast((series[0], series[-1]), _elasticity(levels[0], levels[-1]), bases=list) for series in a]
         case "increasing" | "decreasing" if b:
             return [
-                Comparison(
+                Contrast(
                     (*x, *y),
                     lambda values: _step([values[0] / values[1], values[2] / values[3]]),
                     bases=lambda values: [values[0], values[1], values[3]],
@@ -170,7 +168,7 @@ def comparisons(
             ]
         case "increasing" | "decreasing":
             return [
-                Comparison(two, _step, bases=lambda values: [values[0]], least=-1)
+                Contrast(two, _step, bases=lambda values: [values[0]], least=-1)
                 for series in a
                 for two in itertools.pairwise(series)
             ]
