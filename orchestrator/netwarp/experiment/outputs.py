@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
 from ..core.metrics.catalogue import METRICS
-from ..core.metrics.expressions import OF_THE_CELL, OF_THE_FLOW, expression_problem
+from ..core.metrics.expressions import OF_THE_CELL, OF_THE_FLOW, expression_problem, parameter_units
 from ..core.outputs import EXPERIMENT, FLOW, Figure, FigureKind, Levels, Metric, Statistic, Table
 from ..core.types import BACK
 from .factors import DOES_NOT_APPLY, FactorSpec, check_condition, check_experiment
-from .fields import read_levels, read_names, read_texts
+from .fields import PLACEHOLDER, read_levels, read_names, read_texts
 from .grammar import METRIC, TABLE
+from .merge import DEEPEST_PARAMETER
 from .problems import Problems, nearest
 from .toml_positions import Item
 
@@ -49,16 +50,7 @@ class OwnMetric:
 
 def read_metrics(document: Item, factors: Mapping[str, FactorSpec], problems: Problems) -> tuple[OwnMetric, ...]:
     """Every [metric.NAME]; expressions may use metrics listed before it."""
-    patches = [level.patch for factor in factors.values() for level in factor.levels if level.patch is not None]
-    parameters: dict[str, str] = {}
-    for layer in [document, *patches]:
-        table = layer.get("parameter")
-        parameters |= {name: str(child.value) for name, child in (table.table() if table is not None else {}).items()}
-    for _ in parameters:  # "{rate_level}", "{other}": any level or value shows the kind of quantity
-        for name, text in parameters.items():
-            other = text[1:-1] if text.startswith("{") and text.endswith("}") else ""
-            level = next(iter(factors[other].levels), None) if other in factors else None
-            parameters[name] = level.name if level is not None else parameters.get(other, text)
+    by_level = _parameters_by_level(document, factors)
 
     def hint(word: str, names: Iterable[str]) -> str:
         return f': it is a factor; let a parameter be "{{{word}}}"' if word in factors else nearest(word, names)
@@ -76,12 +68,60 @@ def read_metrics(document: Item, factors: Mapping[str, FactorSpec], problems: Pr
         if name in taken:
             problems.add(child, f'"{name}" is a name of netwarp; a metric of the spec needs another name')
         value = child.get("value")
-        wrong = expression_problem(texts["value"], known, parameters, hint) if value is not None else None
+        wrong = _wrong_somewhere(texts["value"], known, by_level, hint)
         if value is not None and wrong is not None:
             problems.add(value, f"{wrong}; for example {METRIC['value'].example}")
         metrics.append(OwnMetric(name, read_title(child, name), texts["unit"], texts["value"], value or child))
         known.add(name)
     return tuple(metrics)
+
+
+def _parameters_by_level(document: Item, factors: Mapping[str, FactorSpec]) -> list[tuple[str, dict[str, str]]]:
+    """The parameters' values at each level of each factor, with the level's name; equal values once. What a level
+    leaves open has any value that it may have.
+    """
+
+    def said(layer: Item | None) -> dict[str, str]:
+        table = layer.get("parameter") if layer is not None else None
+        return {name: str(child.value) for name, child in (table.table() if table is not None else {}).items()}
+
+    levels = [(name, level) for name, factor in factors.items() for level in factor.levels]
+    usual = {name: level.name for name, level in reversed(levels)}
+    anywhere = {name: text for _, level in levels for name, text in said(level.patch).items()} | said(document)
+    found = [] if levels else [("", _filled(anywhere, anywhere))]
+    for name, level in levels:
+        texts = anywhere | said(level.patch)
+        texts = _filled(texts, {**texts, **usual, name: level.name})
+        if all(texts != other for _, other in found):
+            found.append((f' where {name} is "{level.name}"', texts))
+    return found
+
+
+def _filled(texts: dict[str, str], known: Mapping[str, str]) -> dict[str, str]:
+    for _ in range(DEEPEST_PARAMETER):
+        texts = {name: PLACEHOLDER.sub(lambda at: known.get(at[1], at[0]), text) for name, text in texts.items()}
+    return texts
+
+
+def _wrong_somewhere(
+    text: str,
+    known: set[str],
+    by_level: Sequence[tuple[str, Mapping[str, str]]],
+    hint: Callable[[str, Iterable[str]], str],
+) -> str | None:
+    """The reason why an expression is wrong, or None; with the level, if it is right at another. A parameter has one
+    unit at all levels.
+    """
+    wrong = [expression_problem(text, known, parameters, hint) for _, parameters in by_level]
+    for (where, _), reason in zip(by_level, wrong, strict=True):
+        if reason is not None:
+            return reason if len({*wrong}) == 1 else reason + where
+    units: dict[str, str] = {}
+    for where, parameters in by_level:
+        for name, unit in parameter_units(text, parameters).items():
+            if unit != units.setdefault(name, unit):
+                return f'the parameter {name} is "{parameters[name]}"{where}, and in {units[name]} elsewhere'
+    return None
 
 
 def known_metrics(own: tuple[OwnMetric, ...]) -> dict[str, Metric]:

@@ -9,11 +9,12 @@ import msgspec
 import pytest
 from netwarp.core.types import Cell, LinkImpairment, Outcome
 from netwarp.engine.execute import execute
-from netwarp.measure.calibration import VIRTUAL, Budget, Probe, judge_profile, netem_probes, profile_probes
+from netwarp.measure.calibration import VIRTUAL, WALL, Budget, Probe, judge_profile, netem_probes, profile_probes
 from netwarp.present.profile_table import profile_lines
-from netwarp.sandbox import VirtualBackend
-from netwarp.sandbox.virtual import T0_REALTIME_NS
+from netwarp.sandbox import GuestBackend, VirtualBackend
 from netwarp.store.calibration import Curve, Row
+from netwarp.store.init_records import Ready, read_init_log
+from netwarp.store.ndjson import last
 from netwarp.store.run_dir import RunDir
 from support.chain_kit import Checkout, in_a_guest
 from support.checkout import ROOT
@@ -22,13 +23,20 @@ README = ROOT / "netem-profiles" / "README.md"
 SMALL = Budget(many=4000, few=1000)
 
 
-def judged(probe: Probe, checkout: Checkout, place: Path, cell: Cell | None = None) -> tuple[list[Row], list[Curve]]:
-    """Run a probe's cell (or another in its place) and judge it as that probe."""
+def judged(
+    probe: Probe, checkout: Checkout, place: Path, cell: Cell | None = None, backend: GuestBackend | None = None
+) -> tuple[list[Row], list[Curve]]:
+    """Run a probe's cell (or another in its place) and judge it as that probe; no row if the host made it late."""
     run, played = RunDir(place / "x"), cell or probe.cell
-    execute([played], VirtualBackend(checkout.kernel, checkout.root / "build"), run, jobs=1, finished=lambda *_: None)
+    backend = backend or VirtualBackend(checkout.kernel, checkout.root / "build")
+    execute([played], backend, run, jobs=1, finished=lambda *_: None)
     outcome = run.cell(played.id).read_outcome()
+    if backend.wall_clock and outcome.outcome is Outcome.INVALID:
+        return [], []
     assert outcome.outcome is Outcome.COMPLETED, outcome
-    return judge_profile(probe, run.cell(played.id).root, T0_REALTIME_NS, VIRTUAL)
+    ready = last(read_init_log(run.cell(played.id).init_log), Ready)
+    assert ready is not None
+    return judge_profile(probe, run.cell(played.id).root, ready.t0_realtime_ns, WALL if backend.wall_clock else VIRTUAL)
 
 
 def program(checkout: Checkout) -> Path:
@@ -62,13 +70,28 @@ def test_profiles_are_what_they_say(name: str, checkout: Checkout, tmp_path: Pat
         assert all(row.ok for row in rows), [row for row in rows if not row.ok]
 
 
-@pytest.mark.parametrize("part", ["jitter pareto", "reorder", "queue of 64 KiB of frames", "corrupt", "duplicate"])
+@pytest.mark.parametrize(
+    "part", ["jitter pareto", "reorder", "queue of 64 KiB of frames", "corrupt", "duplicate", "rate changes"]
+)
 def test_each_of_netems_options(part: str, checkout: Checkout, tmp_path: Path) -> None:
     wanted = [probe for probe in netem_probes(program(checkout), SMALL) if probe.name.startswith(f"netem: {part}")]
     assert wanted
     for number, probe in enumerate(wanted):
         rows, _ = judged(probe, checkout, tmp_path / str(number))
         assert all(row.ok for row in rows), [row for row in rows if not row.ok]
+
+
+def test_a_changed_rate_holds_on_the_wall_clock(checkout: Checkout, tmp_path: Path) -> None:
+    backend = GuestBackend(checkout.kernel, checkout.root / "build")
+    wanted = [probe for probe in netem_probes(program(checkout), SMALL) if "rate changes" in probe.name]
+    for probe in wanted:
+        tries = (judged(probe, checkout, tmp_path / f"{probe.name}{number}", backend=backend)[0] for number in range(5))
+        rows = next(filter(None, tries), [])
+        if not rows:
+            pytest.skip("this machine was late in every cell, five times")
+        assert [row.configured for row in rows] == [5_000_000, 1_000_000, 8_000_000]
+        for row in rows:  # a busy machine's timers take from a rate (docs/decisions/0018), and never give
+            assert 0.6 * row.configured < (row.measured or 0) < row.configured + row.bound, rows
 
 
 def order_lost(shape: LinkImpairment) -> LinkImpairment:

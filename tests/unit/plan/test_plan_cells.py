@@ -299,12 +299,31 @@ def test_a_parameter_is_never_taken_for_a_metric_of_its_name() -> None:
     assert {cell.metrics["paper_utilisation"].split(" / ")[-1] for cell in choi2009} == {"rate_bit_s"}
 
 
-def test_a_parameter_that_is_no_quantity_in_one_cell_is_named() -> None:
-    text = '[parameter]\nsize = "1 s"\n' + X + '[factor.x."2 s"]\nparameter.size = "all"\n'
-    text += '[factor.x."3 s"]\nparameter.size = "3 s"\n[metric.m]\nunit = "s"\nvalue = "{size}"\n'
-    [found] = problems_of(BASE + text)
+@pytest.mark.parametrize(
+    ("formula", "said"),
+    [
+        ("{payload}", 'the parameter payload is "2 kB" where x is "2 s", and in s elsewhere'),
+        ("3 / {other}", 'the parameter other is "all", which is no quantity with a unit where x is "2 s"'),
+        ("payload_bytes", "could be the flow's or the parameter: write flow.payload_bytes or {payload} where x is"),
+    ],
+)
+def test_a_formula_is_checked_at_every_level(formula: str, said: str) -> None:
+    """Of levels that give a parameter other units only the last was looked at."""
+    text = '[parameter]\npayload = "1 s"\nother = "1 s"\n' + X + '[factor.x."3 s"]\nparameter.payload = "3 s"\n'
+    text += '[factor.x."2 s"]\nparameter = { payload = "2 kB", other = "all" }\n'
+    [found] = problems_of(BASE + text + f'[metric.m]\nunit = "s"\nvalue = "{formula}"\n')
+    assert "metric.m.value: " in found and said in found
+
+
+def test_a_parameter_that_two_levels_together_make_no_quantity_is_named() -> None:
+    text = (
+        '[parameter]\nsize = "1 s"\n'
+        + X
+        + '[factor.x."2 s"]\nparameter.size = "{y}"\n[factor.y]\nlevels = ["3 s", "all"]\n'
+    )
+    [found] = problems_of(BASE + text + '[metric.m]\nunit = "s"\nvalue = "{size}"\n')
     assert 'metric.m.value: the parameter size is "all" here, which is no quantity' in found
-    assert "x=2 s" in found
+    assert "x=2 s" in found and "y=all" in found
 
 
 def test_parameters_fill_in_and_sets_win_over_levels() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import threading
 import time
@@ -30,6 +31,7 @@ from netwarp.testbed.compile import Clock, compile_cell
 from netwarp.testbed.interface import NetworkDevice
 from netwarp.testbed.machines import devices_of, flows_of, machine_text
 from support.recorded_cell import START, write
+from support.specs import BASE, cell_of
 
 CLOCK = Clock(sandbox="namespaces", t0_after_ready_ns=600_000_000, t0_file="t0", over_file="over", tick_ns=20_000_000)
 
@@ -148,6 +150,33 @@ def test_each_machine_has_its_own_lines_with_the_numbers_of_the_whole(example: C
     assert not any(
         line.startswith("netlink") and "veth" in item.command for line, item in zip(whole, compiled.steps, strict=True)
     )
+
+
+def test_a_changed_rate_has_the_same_steps_on_machines() -> None:
+    """All of it is on the hop, so it holds there as on the wall clock of a guest."""
+    event = '[event.slow]\naction = "change"\nlink = "p1"\nat = "2 s"\nfor = "1 s"\nrate = "100 kbit/s"\n'
+    cell = cell_of(BASE + event)
+    placed = place(cell, inventory(LAB))
+    devices = {
+        end: NetworkDevice(name, f"02:00:00:00:00:{number:02x}", 30 + number)
+        for number, (end, (_, name)) in enumerate(placed.ends.items())
+    }
+    guest, machines = (compile_cell(cell, CLOCK, b"", there) for there in ({}, devices))
+    router = placed.namespaces("r", machines.layout)
+    assert router == {guest.layout.namespaces.index("p1.hop")}
+    for compiled in (guest, machines):
+        assert {step.kind for step in (each.stage for each in compiled.installed)} == {"netem", "htb", "pfifo"}
+    there = {device.name: "DEVICE" for device in devices.values()} | {"a": "DEVICE", "b": "DEVICE"}
+    told = [
+        [
+            (item.at_ns, [there.get(word, re.sub(r"^(rate|back)\d+$", r"\1", word)) for word in item.command.split()])
+            for item in compiled.steps
+            if " tc " in item.command
+        ]
+        for compiled in (guest, machines)
+    ]
+    assert len(told[0]) > 10
+    assert told[0] == told[1]
 
 
 def test_offloads_of_a_machines_interface_are_switched_off_whenever_it_has_gone_up() -> None:

@@ -79,6 +79,12 @@ def expression_problem(
     return None
 
 
+def parameter_units(text: str, parameters: Mapping[str, str]) -> dict[str, str]:
+    """The unit of each `{parameter}` of an expression, where it is a quantity."""
+    numbers = _quantities(parameters)
+    return {name: numbers[name][1] for name in _PARAMETER.findall(text) if name in numbers}
+
+
 def _of_flow(node: ast.AST) -> TypeGuard[ast.Attribute]:
     """True for `flow.NAME`."""
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == FLOW

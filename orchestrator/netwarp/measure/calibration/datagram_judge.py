@@ -16,7 +16,7 @@ from ...core.types import Event, LinkImpairment
 from ...store.calibration import Curve, Row
 from ...testbed.delays import overtakers
 from .aqm_judge import judge_aqm
-from .datagram_probes import BRACKET_NS, PROBE_BYTES, sending_ns
+from .datagram_probes import BRACKET_NS, CHANGED_NS, PROBE_BYTES, sending_ns
 from .datagrams import Way, both_ways
 from .expected_delays import Delays, Floats, delays_of, distance_bound
 from .loss_judge import altered, losses, run_lengths, share
@@ -68,6 +68,8 @@ def judge_ways(probe: Probe, ways: tuple[Way, Way], t0_realtime_ns: int, clock: 
             rows += _queue(probe, name, way, shape, clock)
         elif kind == "events" and name == "there":
             rows += _events(probe, way, t0_realtime_ns, clock)
+        elif kind == "changes" and name == "there":
+            rows += _rates(probe, way, t0_realtime_ns, clock)
     if kind == "echoes":
         rows += _rtt(probe, ways, (link.forward, link.backward), clock)
     return rows, curves
@@ -172,6 +174,19 @@ def _queue(probe: Probe, name: str, way: Way, shape: LinkImpairment, clock: Cloc
     if shape.queue_bytes is None:
         largest = float(way.ip_bytes[came].max())
         yield Row.of(probe.name, f"largest packet {name}", probe.cell.links[0].mtu_bytes, largest, 0, "byte")
+
+
+def _rates(probe: Probe, way: Way, t0_ns: int, clock: Clock) -> Iterator[Row]:
+    """The rate at which equal packets that wait leave, from each change on. The first is sent at the rate of before."""
+    leaves = np.sort(way.arrived_ns) - t0_ns
+    until = [*list(CHANGED_NS)[1:], int(leaves[-1]) + 1]
+    for (since, rate), end in zip(CHANGED_NS.items(), until, strict=True):
+        inside = leaves[(leaves > since) & (leaves < end)]
+        took = float(inside[-1] - inside[0]) / 1e9 if len(inside) > 1 else math.nan
+        bits = 8.0 * probe.cell.links[0].mtu_bytes * (len(inside) - 1)
+        bound = rate * 2 * clock.late_s / took
+        quantity = f"rate there from {given(since / 1e9)} s on"
+        yield Row.of(probe.name, quantity, rate, bits / took if len(inside) > 1 else None, bound, "bit/s")
 
 
 def _events(probe: Probe, way: Way, t0_ns: int, clock: Clock) -> Iterator[Row]:

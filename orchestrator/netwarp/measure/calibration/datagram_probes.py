@@ -51,6 +51,13 @@ NETEM: dict[str, LinkImpairment] = {
     "queue of 20 packets": LinkImpairment(one_way_delay_ns=5 * MS, rate_bit_s=5_000_000, queue_packets=20),
 }
 """Each of netem's options by itself, there; nothing happens on the way back."""
+CHANGED_NS = {0: 5_000_000, 1120 * MS: 1_000_000, 1600 * MS: 8_000_000}
+"""The rates of a link that changes, by the time from which each holds: a burst of full packets waits all the time."""
+CHANGED_COUNT = 190
+CHANGED = {
+    "rate changes, queue in packets": LinkImpairment(one_way_delay_ns=5 * MS, queue_packets=250),
+    "rate changes, queue in bytes": LinkImpairment(one_way_delay_ns=5 * MS, queue_bytes=300_000),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +101,17 @@ def netem_probes(program: Path, budget: Budget, seed: int = 1) -> tuple[Probe, .
     for name, shape in NETEM.items():
         link = Link("p1", "a", "b", shape, LinkImpairment(one_way_delay_ns=MS))
         probes += _probes(f"netem: {name}", link, (), program, budget, seed)
+    for name, shape in CHANGED.items():
+        first, *later = [msgspec.structs.replace(shape, rate_bit_s=rate) for rate in CHANGED_NS.values()]
+        link = Link("p1", "a", "b", first, LinkImpairment(one_way_delay_ns=MS))
+        events = tuple(
+            Event(at_ns, f"rate{number}", "change", "p1", ("forward",), forward=new)
+            for number, (at_ns, new) in enumerate(zip(list(CHANGED_NS)[1:], later, strict=True))
+        )
+        send = send_words(PORTS[0], (link.mtu_bytes,), CHANGED_COUNT, 0, START_NS, 2 * S)
+        flows = (sending_flow("burst", "a", "b", PORTS[0], program, send, "sink", 3 * S),)
+        cell = probe_cell(f"netem: {name}", link, flows, 3 * S, seed, events)
+        probes.append(Probe(f"netem: {name}", cell, ("changes",)))
     return tuple(probes)
 
 
