@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from .engine.export import export_captures
     from .engine.har import export_har
     from .engine.merging import merge_runs
-    from .engine.models import ModelTimes, lee2008_model
     from .engine.planning import load_experiment, plan_experiment
     from .engine.run_directory import Run, open_run
     from .engine.running import RunInterrupted, RunOutOfSpace, resume, run
@@ -68,7 +67,6 @@ _DEFINED_IN = {
     "engine.export": ("export_captures",),
     "engine.har": ("export_har",),
     "engine.merging": ("merge_runs",),
-    "engine.models": ("ModelTimes", "lee2008_model"),
     "engine.planning": ("load_experiment", "plan_experiment"),
     "engine.run_directory": ("Run", "open_run"),
     "engine.running": ("RunInterrupted", "RunOutOfSpace", "resume", "run"),
@@ -79,10 +77,10 @@ _MODULE = {name: module for module, names in _DEFINED_IN.items() for name in nam
 __all__ = [
     "Analyzed", "AnalyzedCaptures", "BackendAgreement", "BackendUnavailable", "Calibrated", "CaptureError",
     "CellError", "CellFinished", "CellTime", "CellsFinished", "CellsStarted", "ClaimsBySources", "DiskFull",
-    "Event", "Freed", "KernelError", "ModelTimes", "NetwarpError", "Notice", "Progress", "Run", "RunComparison",
+    "Event", "Freed", "KernelError", "NetwarpError", "Notice", "Progress", "Run", "RunComparison",
     "RunInterrupted", "RunOutOfSpace", "SpecError", "StoreError", "Verified", "__version__", "agree_backends",
     "agree_runs", "analyze", "analyze_captures", "calibrate", "claims_by_sources", "compare_runs",
-    "export_captures", "export_har", "lee2008_model", "load_experiment", "load_run", "merge_runs", "open_run",
+    "export_captures", "export_har", "load_experiment", "load_run", "merge_runs", "open_run",
     "plan_experiment", "remove_captures", "remove_derived", "replay", "report", "resume", "run", "unpack",
     "verify",
 ]  # fmt: skip

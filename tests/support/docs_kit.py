@@ -11,7 +11,7 @@ from .checkout import ROOT
 
 PAGES = sorted(
     path.relative_to(ROOT)
-    for pattern in ("*.md", "docs/**/*.md", "experiments/*/README.md", "netem-profiles/*.md", "stack-profiles/*.md")
+    for pattern in ("*.md", "docs/**/*.md", "experiments/*/*.md", "netem-profiles/*.md", "stack-profiles/*.md")
     for path in ROOT.glob(pattern)
     if path.name != "CHANGELOG.md"
 )

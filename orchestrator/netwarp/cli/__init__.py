@@ -33,7 +33,6 @@ COMMANDS = {
     "agree": "agree",
     "calibrate": "calibrate",
     "shell": "shell",
-    "model": "model",
     "doctor": "doctor",
     "kernel": "kernel",
     "selftest": "selftest",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,9 @@ SPEC = STANDS.replace('"3 s"', '"1 s"').replace('bytes = "1 MB"', 'bytes = "100 
 def place(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory as a checkout is seen from: its netwarp and its recorded captures; and a run to name."""
     place = tmp_path_factory.mktemp("docs")
-    program = written(place / ".venv" / "bin" / "netwarp", f'#!/bin/sh\nexec {shlex.join(checkout.command())} "$@"\n')
-    program.chmod(0o755)
+    for name, command in (("netwarp", checkout.command()), ("python", [sys.executable])):
+        program = written(place / ".venv" / "bin" / name, f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
+        program.chmod(0o755)
     for name in ("tests", "experiments"):
         (place / name).symlink_to(ROOT / name)
     written(place / "small.toml", SPEC)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import sys
 import tarfile
 from pathlib import Path
 
 import netwarp
+import papers
 import pytest
+import reference
 from netwarp.core.errors import SpecError, StoreError
 from netwarp.core.types import Outcome
 from netwarp.engine.bundles import bundle, opened
@@ -21,10 +22,6 @@ from netwarp.store.packing import pack_run
 from netwarp.store.packs import archives
 from support.checkout import ROOT
 from support.report_kit import large_run, plan_of, put, spec_text, write_run
-
-sys.path.insert(0, str(ROOT / "experiments"))
-import papers
-import reference
 
 KEPT = sorted(path.name for path in (ROOT / "results" / "reference").iterdir())
 

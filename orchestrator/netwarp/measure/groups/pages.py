@@ -11,8 +11,7 @@ from ...captures.native import Floats
 from ...core.types import OptionValue
 from ...store.derived import PageObject
 from ..asked_pages import asked_pages
-from ..models.lee2008.model import HEADER_BYTES, Page, Protocol, response_time_s
-from ..models.lee2008.readings import BEST, CORRECTED
+from ..models.lee2008 import BEST_FOR_B, CORRECTED, HEADER_BYTES, Page, Protocol, response_time_s
 from ..observation import FlowObservation
 
 
@@ -105,7 +104,7 @@ def lee2008_metrics(observation: FlowObservation) -> dict[str, float | None]:
                 page=page,
             )
         )
-        for name, readings in (("lee2008_time_s", BEST["B"]), ("lee2008_corrected_s", CORRECTED))
+        for name, readings in (("lee2008_time_s", BEST_FOR_B), ("lee2008_corrected_s", CORRECTED))
     }  # fmt: skip
 
 

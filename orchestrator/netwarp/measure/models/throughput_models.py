@@ -63,7 +63,7 @@ def pftk_packets_s(p: float, rtt_s: float, timeout_s: float, window_packets: flo
 def pftk_received_packets_s(p: float, rtt_s: float, timeout_s: float, window_packets: float, b: int = 1) -> float:
     """The rate at which they arrive: of a window that loses packets half, of a series of timeouts one packet.
 
-    The same model; eq. 22 of Cardwell et al. 2000 (latency_models.py).
+    The same model; eq. 22 of Cardwell et al. 2000 (experiments/lee2008/model.py).
     """
     w, share, seconds = _pftk_cycle(p, rtt_s, timeout_s, window_packets, b)
     return _per_second((1 - p) / p + w / 2 + share, seconds)

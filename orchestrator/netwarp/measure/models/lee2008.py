@@ -1,8 +1,9 @@
 """lee2008's model of the mean response time of HTTP over SCTP and TCP: equations (1) to (18) and Figure 4.
 
 Y.-J. Lee: Mean Response Delay Estimation for HTTP over SCTP in Wireless Internet (J. Korea Contents Association 8(6),
-2008, pp. 43-53). Several losses, none repaired by fast retransmit. The names of the functions' arguments are the
-paper's symbols: p, rtt (s), s = mtu / mu (s, one packet on the link), x, y, b, th (packets), k = 1, 2, ... (the loss).
+2008, pp. 43-53). Several losses, none repaired by fast retransmit. Two metrics of pages are its predictions; the rest,
+its Table 3 and other readings, is in experiments/lee2008/. The names of the functions' arguments are the paper's
+symbols: p, rtt (s), s = mtu / mu (s, one packet on the link), x, y, b, th (packets), k = 1, 2, ... (the loss).
 The cost is O(alpha), so at most O(packets): a loop over the losses expected, each step of it constant.
 """
 
@@ -15,17 +16,93 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from ....core.errors import SpecError
-from ..throughput_models import any_lost
-from .readings import PRINTED, Readings, Rounding
+from ...core.errors import SpecError
+from .throughput_models import any_lost
 
 Protocol = Literal["tcp", "sctp"]
+Rounding = Literal["none", "ceil", "floor", "round"]
 Values = npt.NDArray[np.float64]
 
 OBJECT_KB, MTU_BYTES, OBJECTS = 13.5, 536, 5
 INITIAL_WINDOW = {"tcp": 1, "sctp": 2}  # packets; TCP's is implied: "differs from SCTP's"
 HEADER_BYTES = {"tcp": 40, "sctp": 48}  # IP and transport, SCTP's DATA chunk header too
 ROUND_TRIPS_BEFORE = {"tcp": 1, "sctp": 2}  # of the handshake, before the request can leave
+
+
+@dataclass(frozen=True)
+class Readings:
+    """A reading of each step that the text leaves open or prints wrongly. The first value of each is what the paper
+    prints, and the default. The flags are those of the list in experiments/lee2008/model.md.
+    """
+
+    equal_is: Literal["congestion avoidance", "slow start"] = "congestion avoidance"  # flag 1
+    sent_before_loss: Literal["with the lost packet", "without the lost packet"] = "with the lost packet"  # flag 2
+    rounded: Rounding = "none"  # flag 12
+    left: Literal["window added again", "window once"] = "window added again"  # flag 3
+    exponent: Literal["log2(th+1)", "log2(th)+1", "figure 4", "floor"] = "log2(th+1)"  # flag 4
+    sum_case: Literal["printed", "swapped"] = "printed"  # flag 4
+    window_number: Literal["closed form", "least number"] = "closed form"  # flag 5
+    window_size: Literal["window of one", "first window"] = "window of one"  # flag 6
+    cap: Literal["threshold", "none"] = "threshold"  # flag 11
+    before_loss: Literal["closed form", "sum", "without the lost packet"] = "closed form"  # flag 7
+    negative_b: Literal["kept", "zero"] = "kept"  # flag 7
+    stalls: Literal["ceil", "floor"] = "ceil"  # flag 8
+    windows: Literal["printed", "first window"] = "printed"  # flag 8
+    halved: Literal["stage", "window"] = "stage"  # flag 9
+    floor: Literal["2 packets", "2 mtu in bits"] = "2 packets"  # flag 9
+    avoidance: Literal["rtt a packet", "rtt a window"] = "rtt a packet"  # flag 10
+    congestion_sent: Literal["x + 1", "x"] = "x + 1"  # flag 11
+    losses: Literal["ceil", "round", "floor"] = "ceil"
+    rest_window: Literal["one", "initial without loss"] = "one"  # flag 12
+    scope: Literal["object", "objects together", "objects in turn", "page together"] = "object"  # flag 13
+    mtu_is: Literal["both", "payload", "packet"] = "both"  # flag 13
+    kilobyte: Literal["1000 B", "1024 B"] = "1000 B"  # flag 13
+    rtt_is: Literal["rtt", "one-way delay"] = "rtt"
+    timeout: Literal["3/2 rtt", "at least 200 ms", "at least 1 s"] = "3/2 rtt"  # flag 13
+    set_up: Literal["none", "request", "handshake and request"] = "none"  # flag 13
+
+
+PRINTED = Readings()
+
+# Every flag read as textbooks have it (Kurose and Ross for the stalls, RFC 2960, the paper's [1], for window and
+# threshold). x is without the lost packet, b with it: then y - b + 1 are the lost one and those behind it.
+CORRECTED = Readings(
+    sent_before_loss="without the lost packet",
+    left="window once",
+    exponent="floor",
+    sum_case="swapped",
+    window_number="least number",
+    window_size="first window",
+    cap="threshold",
+    before_loss="sum",
+    negative_b="zero",
+    stalls="floor",
+    windows="first window",
+    halved="window",
+    avoidance="rtt a window",
+    rest_window="initial without loss",
+    scope="objects together",
+    mtu_is="payload",
+)
+
+# The best that the search of experiments/lee2008/model.py came to for Table 3 with its columns read as B there.
+# `round` makes alpha 1, 1 and 3 at the table's 126 packets.
+BEST_FOR_B = Readings(
+    rounded="ceil",
+    left="window once",
+    exponent="log2(th)+1",
+    window_number="least number",
+    before_loss="sum",
+    negative_b="zero",
+    stalls="floor",
+    windows="first window",
+    halved="window",
+    avoidance="rtt a window",
+    losses="round",
+    rest_window="initial without loss",
+    scope="objects together",
+    set_up="request",
+)
 
 
 @dataclass(frozen=True)
