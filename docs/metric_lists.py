@@ -15,7 +15,13 @@ from textwrap import fill
 from netwarp.core.metrics.catalogue import METRICS, CatalogueMetric
 
 PAGE = Path(__file__).with_name("metrics.md")
-FLOWS = {"every": "", "connection": "TCP, MPTCP, SCTP", "messages": "netwarp's own senders", "cell": "of the cell"}
+FLOWS = {
+    "every": "",
+    "connection": "TCP, MPTCP, SCTP",
+    "TCP": "TCP, MPTCP",
+    "messages": "netwarp's own senders",
+    "cell": "of the cell",
+}
 
 
 def entry(metrics: Sequence[CatalogueMetric]) -> str:

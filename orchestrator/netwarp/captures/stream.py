@@ -12,6 +12,7 @@ import numpy as np
 
 from .capture import ROW_TABLES, TOTAL_TABLES, Capture, take_rows
 from .native import CHECKSUMS, LEAVE_COPIES, NONE, SORT, UNKNOWN, Floats, Handle, Ints, Rows, layouts
+from .time_spans import rate_bit_s
 
 PACKETS_IN_MEMORY = 1_000_000
 """A packet with its segment or chunks takes about 250 bytes as rows, and the same again while it is analysed."""
@@ -69,8 +70,7 @@ class FlowSeries:
         """New payload in (first arrival, last arrival], divided by that time (docs/metrics.md); None with fewer than
         two arrivals.
         """
-        span = int(self.last_new_ns[direction] - self.first_new_ns[direction])
-        return float(self.later_bytes[direction]) * 8e9 / span if span > 0 else None
+        return rate_bit_s(self.later_bytes[direction], int(self.last_new_ns[direction] - self.first_new_ns[direction]))
 
 
 @dataclasses.dataclass(frozen=True)

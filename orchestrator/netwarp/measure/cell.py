@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..captures.binning import bin_s
+from ..captures.time_spans import bin_s
 from ..core.errors import CaptureError, StoreError
 from ..core.metrics.catalogue import CELL_METRICS, METRICS, unit_of
 from ..core.metrics.expressions import evaluate, fill_in, fill_in_by_unit

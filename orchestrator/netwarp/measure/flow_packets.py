@@ -11,6 +11,10 @@ import numpy.typing as npt
 
 from ..captures.mptcp import data_level
 from ..captures.native import Bools, Ints, Rows
+from ..captures.sctp.association import Association
+from ..captures.tcp.connection import analyze_tcp
+from ..captures.tcp.direction import Direction
+from ..captures.time_spans import by, kept
 from ..core.errors import CaptureError
 from ..core.types import Flow
 from ..core.wire import CE, DATA, ECN_MASK, I_DATA, IP_PROTOCOLS
@@ -39,10 +43,7 @@ class PacketColumns:
 
     def until(self, end_ns: int | None) -> PacketColumns:
         """Only the packets seen up to that time."""
-        if end_ns is None:
-            return self
-        keep = self.t_ns <= end_ns
-        return PacketColumns(**{field.name: getattr(self, field.name)[keep] for field in dataclasses.fields(self)})
+        return self if end_ns is None else kept(self, by(self.t_ns, end_ns))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -264,6 +265,19 @@ def sent_rows(packets: FlowPackets, table: Rows) -> Rows:
     for row, sends in packets.data_direction.items():
         keep |= (table["flow"] == row) & (table["direction"] == sends)
     return table[keep]
+
+
+def tcp_directions(packets: FlowPackets, *, at_sender: bool = True) -> list[Direction]:
+    """The data direction of each TCP connection or subflow. at_sender: captured there, else at the receiver."""
+    return [
+        analyze_tcp(packets.point.capture, row, at=sends if at_sender else 1 - sends).directions[sends]
+        for row, sends in packets.data_direction.items()
+    ]
+
+
+def associations_at(packets: FlowPackets) -> list[Association]:
+    """The SCTP associations, in the direction of the flow's data."""
+    return [Association(packets.point.capture, row, direction=sends) for row, sends in packets.data_direction.items()]
 
 
 def check_ports(flows: tuple[Flow, ...]) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from ..captures.mptcp.subflows import Lifetime, SubflowGroup, lifetimes, subflow_groups
 from ..captures.native import Bools, Ints
+from ..captures.time_spans import by, longest_gap
 from ..core.types import Cell, Flow
 from ..store.app_records import AppRecord, Connected
 from ..store.derived import PageObject
@@ -23,6 +25,8 @@ from .message_delays import Messages, messages_of, stream_messages
 from .pages import page_objects
 from .sent_times import arrival_of_first_sent_since
 from .socket_samples import Samples
+
+Result = TypeVar("Result")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +48,11 @@ class Window:
 
     def holds(self, t_ns: Ints) -> Bools:
         """The instants (from T0) that are not after the end."""
-        return np.ones(len(t_ns), dtype=np.bool_) if self.end_ns is None else t_ns <= self.end_ns
+        return by(t_ns, self.end_ns)
+
+    def until_ns(self, packets: FlowPackets) -> int | None:
+        """The end as times of captures are, ns since 1970."""
+        return None if self.end_ns is None else packets.t0_realtime_ns + self.end_ns
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,6 +93,16 @@ class FlowObservation:
     sender_records: list[AppRecord] = dataclasses.field(default_factory=list)
     receiver_records: list[AppRecord] = dataclasses.field(default_factory=list)
     t0_monotonic_ns: int = 0
+
+    _known: dict[Callable[..., object], object] = dataclasses.field(default_factory=dict, repr=False)
+
+    def once(self, function: Callable[[FlowObservation], Result]) -> Result:
+        """What a function makes of this observation, computed when it is first asked for: a group of metrics takes
+        what it needs of another group so.
+        """
+        if function not in self._known:
+            self._known[function] = function(self)
+        return self._known[function]  # type: ignore[return-value]
 
     @functools.cached_property
     def sent(self) -> PacketColumns | None:
@@ -129,8 +147,7 @@ class FlowObservation:
         """The MPTCP subflows at the sender, until the end of the window."""
         if self.sender is None or self.flow.protocol != "mptcp":
             return ()
-        end_ns = None if self.window.end_ns is None else self.sender.t0_realtime_ns + self.window.end_ns
-        capture = self.sender.point.capture
+        capture, end_ns = self.sender.point.capture, self.window.until_ns(self.sender)
         return [subflow for group in mptcp_groups(self.sender) for subflow in lifetimes(capture, group, end_ns)]
 
     @functools.cached_property
@@ -155,14 +172,10 @@ class FlowObservation:
         silence = 0
         for fault in faults_met(self.cell, self.flow):
             to_ns = fault.to_ns if fault.to_ns is not None else self.cell.duration_ns
-            touching = np.flatnonzero((t_ns[:-1] <= to_ns) & (t_ns[1:] >= fault.from_ns))
             if len(t_ns) and t_ns[-1] <= to_ns and end_ns is not None and end_ns >= fault.from_ns:
                 silence = max(silence, end_ns - int(t_ns[-1]))
-            if not len(touching):
-                continue
-            before = touching[np.argmax(np.diff(t_ns)[touching])]
-            gap = (int(t_ns[before]), int(t_ns[before + 1]))
-            if longest is None or gap[1] - gap[0] > longest[1] - longest[0]:
+            gap = longest_gap(t_ns, fault.from_ns, to_ns)
+            if gap is not None and (longest is None or gap[1] - gap[0] > longest[1] - longest[0]):
                 longest = gap
         return longest if longest is not None and longest[1] - longest[0] >= silence else None
 

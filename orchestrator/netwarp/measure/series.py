@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from ..captures.binning import bin_s, binned_bit_s
 from ..captures.native import Floats, Ints
+from ..captures.time_spans import bin_s, binned_bit_s
 from ..core.types import Cell, Flow
 from ..store.derived import FaultSpan, FlowSeries, Sampled
 from .capture_point import CapturePoint

@@ -134,7 +134,7 @@ def test_metrics_are_what_plain_loops_make_of_tsharks_words(name: str, tmp_path:
     assert metrics["again"] == pytest.approx(len(fresh) * 1500 / 10.5 / 1e6)
     assert metrics["absent"] is None
     assert metrics["completion_time_s"] is None
-    always = {name for name, metric in METRICS.items() if metric.flows in ("every", "connection", "messages")}
+    always = {name for name, metric in METRICS.items() if metric.flows in ("every", "TCP", "connection", "messages")}
     others = {name for name, metric in METRICS.items() if metric.flows in ("SCTP", "MPTCP", "several")}
     assert set(metrics) - others == always | set(cell.metrics)
     assert ("spurious_retransmissions" in metrics) == (cell.flows[0].protocol == "sctp")

@@ -26,6 +26,7 @@ from ...core.wire import (
 )
 from ..capture import Capture, address_text, rows_of_flow, rows_of_flows
 from ..native import Bools, Floats, Ints, Rows
+from ..time_spans import rate_bit_s
 from .data_level import DataLevel, data_level, places_by
 from .subflows import Lifetime, SubflowGroup, lifetimes
 
@@ -139,7 +140,7 @@ def _totals(capture: Capture, flows: Sequence[int], data: _Data, back: _Data) ->
         "new_bytes": int(new.sum()),
         "new_bytes_other_direction": int(back.level.new_bytes.sum()),
         "unmapped_bytes": int(rows["payload_bytes"][~data.level.known].astype(np.int64).sum()),
-        "goodput_bit_s": int(new[np.flatnonzero(new > 0)[1:]].sum()) * 8e9 / span if span else None,
+        "goodput_bit_s": rate_bit_s(int(new[np.flatnonzero(new > 0)[1:]].sum()), span),
         "retransmitted_segments": int(rows["is_retransmission"].sum()),
         "reinjected_segments": int(data.level.elsewhere.sum()),
         "reinjected_bytes": int(again.sum()),

@@ -10,6 +10,7 @@ import numpy as np
 from ...core.wire import ABORT, ASCONF, ASCONF_ACK, ERROR, RE_CONFIG
 from ..capture import AT_REST_NS, UNSEEN, rows_of_flow
 from ..native import Floats, Ints, Rows
+from ..time_spans import by
 from .association import Association
 from .interval_search import ascending_order
 from .outages import Outages
@@ -20,13 +21,17 @@ Series = dict[str, tuple[Floats, Floats]]
 ROUND_TRIPS = ("rtt_samples", "rtt_min_s", "rtt_mean_s", "rtt_max_s", "heartbeat_rtt_mean_s")
 LIMITED = ("application_limited_ratio", "receive_window_limited_ratio", "loss_limited_ratio", "unknown_limit_ratio")
 """Shares of limits_s: what limited the data's sender."""
-AT_SENDER = (
+REPEATED = (
     "fast_retransmitted_chunks",
     "timeout_retransmitted_chunks",
     "unknown_retransmitted_chunks",
     "probe_retransmitted_chunks",
     "zero_window_probes",
     "t3_expiries",
+)
+CLOSED = ("zero_window_packets", "zero_windows", "zero_window_s")
+AT_SENDER = (
+    *REPEATED,
     "outages",
     "outage_longest_s",
     "progress_gap_longest_s",
@@ -78,17 +83,10 @@ def _all(association: Association) -> dict[str, Callable[[], float | int | None]
         "unknown_tsn_chunks": lambda: int((~back).sum()) - len(sent),
         "retransmitted_chunks": lambda: len(again.row),
         "retransmitted_other_path_chunks": lambda: int(sent.rows["on_other_path"][again.row].sum()),
-        "fast_retransmitted_chunks": lambda: int(again.fast.sum()),
-        "timeout_retransmitted_chunks": lambda: int(again.timeout.sum()),
-        "unknown_retransmitted_chunks": lambda: int(again.unknown.sum()),
-        "probe_retransmitted_chunks": lambda: int(again.probe.sum()),
-        "zero_window_probes": lambda: len(np.unique(sent.moment[again.row[again.probe]])),
-        "zero_window_packets": lambda: int(association.reports.closed.sum()),
-        "zero_windows": lambda: len(association.zero_windows[0]),
-        "zero_window_s": lambda: int((association.zero_windows[1] - association.zero_windows[0]).sum()) / 1e9,
+        **{name: functools.partial(_of, repeated, association, name) for name in REPEATED},
+        **{name: functools.partial(_of, zero_windows, association, name) for name in CLOSED},
         "spurious_retransmitted_chunks": lambda: int(again.spurious.sum()),
         "network_duplicate_chunks": lambda: again.not_matched,
-        "t3_expiries": lambda: len(again.expiries),
         "messages": lambda: len(messages.tsn),
         "complete_messages": lambda: int(messages.complete.sum()),
         "fragments_per_message_mean": lambda: _mean(messages.fragments),
@@ -128,6 +126,34 @@ def _all(association: Association) -> dict[str, Callable[[], float | int | None]
         "asconf_chunks": lambda: len(chunks.of_type(ASCONF, ASCONF_ACK)),
         "re_config_chunks": lambda: len(chunks.of_type(RE_CONFIG)),
     }
+
+
+def repeated(association: Association, until_ns: int | None = None) -> dict[str, float]:
+    """What the data's sender sent again, by its cause (REPEATED)."""
+    sent, again = association.sent, association.again
+    times = sent.rows["time_ns"][again.row]
+    counts = by(times, until_ns)
+    probes = again.row[again.probe & counts]
+    kinds = (again.fast, again.timeout, again.unknown, again.probe)
+    expiries = int(counts[again.expiries].sum())
+    return dict(
+        zip(REPEATED, (*(int((kind & counts).sum()) for kind in kinds), len(np.unique(sent.moment[probes])), expiries),
+            strict=True)
+    )  # fmt: skip
+
+
+def zero_windows(association: Association, until_ns: int | None = None) -> dict[str, float]:
+    """The receiver's SACKs that announce a window of 0, spells of them, and their time (CLOSED)."""
+    reports = association.reports
+    begin_ns, end_ns, _ = association.zero_windows
+    begun = by(begin_ns, until_ns)
+    lasted = (end_ns if until_ns is None else np.minimum(end_ns, until_ns)) - begin_ns
+    packets = int((reports.closed & by(reports.time_ns, until_ns)).sum())
+    return dict(zip(CLOSED, (packets, int(begun.sum()), int(lasted[begun].sum()) / 1e9), strict=True))
+
+
+def _of(function: Callable[[Association], dict[str, float]], association: Association, name: str) -> float:
+    return function(association)[name]
 
 
 def _lasted_ns(association: Association) -> int:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ...core.wire import CWR, ECE, SYN, TCP
-from ..binning import bin_s, binned_bit_s
 from ..capture import Capture, rows_of_flow
 from ..native import Floats, Ints, Rows
+from ..time_spans import bin_s, binned_bit_s
 from .bytes_in_flight import idle_gaps, in_flight, rounds
 from .capture_position import capture_positions, handshake_ns
 from .columns import SACK_PERMITTED, TIMESTAMP, DirectionColumns, direction_columns

@@ -12,6 +12,7 @@ import numpy as np
 from ...core.wire import ACK, CWR, ECE, FIN, RST, SYN
 from ..capture import UNSEEN
 from ..native import UNKNOWN, Bools, Ints, Rows
+from ..time_spans import by, kept, longest_gap
 from .ack_information import Reports, Windows, probes_of, reports_of, windows_of
 from .bytes_in_flight import first_flight
 from .capture_position import CLEAR_NS, CapturePosition, smallest
@@ -148,12 +149,10 @@ class Direction:
 
     def totals(self, t0_ns: int) -> dict[str, Total]:
         """Every total of docs/metrics.md, TCP; None: the capture cannot tell. t0_ns: what instants count from."""
-        data, windows = self.data, self.windows
+        data = self.data
         carries = data.payload_bytes > 0
         moments = data.time_ns[data.new_bytes > 0]
         probe, alive = self.probes
-        open_until = np.where(windows.span_end_ns < 0, self._last_ns, windows.span_end_ns)
-        rtt, stamped = self.rtt, self.rtt_timestamps
         return {
             "packets": len(data),
             "ip_bytes": int(data.ip_bytes.sum()),
@@ -165,23 +164,16 @@ class Direction:
             "pure_acks_back": _pure_acks(self.acks),
             "first_data_s": None if not len(moments) else (int(moments[0]) - t0_ns) / 1e9,
             "last_new_data_s": None if not len(moments) else (int(moments[-1]) - t0_ns) / 1e9,
-            "longest_data_gap_s": None if len(moments) < 2 else int(np.diff(moments).max()) / 1e9,
+            "longest_data_gap_s": None if (gap := longest_gap(moments)) is None else (gap[1] - gap[0]) / 1e9,
             "capture_point_ratio": self.position.share,
-            "rtt_samples": len(rtt.rtt_ns),
-            "rtt_min_s": rtt.quantile_s(0),
-            "rtt_median_s": rtt.quantile_s(0.5),
-            "rtt_p95_s": rtt.quantile_s(0.95),
-            "rtt_timestamps_samples": len(stamped.rtt_ns),
-            "rtt_timestamps_min_s": stamped.quantile_s(0),
-            "rtt_timestamps_median_s": stamped.quantile_s(0.5),
-            "rtt_timestamps_p95_s": stamped.quantile_s(0.95),
-            **self._repeated(),
-            **self._disorder(),
+            **self.rtt.quantiles_s("rtt"),
+            **self.rtt_timestamps.quantiles_s("rtt_timestamps"),
+            **self.repeated(),
+            **self.disordered(),
+            **self._reported(),
             **self._sender(),
-            "zero_window_packets": int(windows.zero.sum()),
-            "zero_windows": len(windows.span_begin_ns),
-            "zero_window_s": int((open_until - windows.span_begin_ns).sum()) / 1e9,
-            "window_updates": int(windows.update.sum()),
+            **self.zero_windows(),
+            "window_updates": int(self.windows.update.sum()),
             "zero_window_probes": int(probe.sum()),
             "keep_alives": int(alive.sum()),
             "max_window_bytes": self._max_window(),
@@ -189,10 +181,18 @@ class Direction:
             **self._ecn(),
         }
 
-    @property
-    def _last_ns(self) -> int:
-        """Time of the last segment of either end."""
-        return max((int(side.time_ns[-1]) for side in (self.data, self.acks) if len(side)), default=0)
+    def zero_windows(self, until_ns: int | None = None) -> dict[str, float]:
+        """The other end's segments that announce a window of 0, spells of them, and their time."""
+        windows = self.windows
+        last_ns = max((int(side.time_ns[-1]) for side in (self.data, self.acks) if len(side)), default=0)
+        last_ns = last_ns if until_ns is None else min(last_ns, until_ns)
+        begun = by(windows.span_begin_ns, until_ns)
+        end_ns = np.where(windows.span_end_ns < 0, last_ns, np.minimum(windows.span_end_ns, last_ns))
+        return {
+            "zero_window_packets": int((windows.zero & by(self.acks.time_ns, until_ns)).sum()),
+            "zero_windows": int(begun.sum()),
+            "zero_window_s": int((end_ns - windows.span_begin_ns)[begun].sum()) / 1e9,
+        }
 
     def _unseen(self) -> int | None:
         """Payload that the other end acknowledged and that is not in this capture."""
@@ -206,9 +206,10 @@ class Direction:
         seen = int((data.new_bytes - beyond)[known].sum())
         return max(0, end - begin - seen)
 
-    def _repeated(self) -> dict[str, Total]:
+    def repeated(self, until_ns: int | None = None) -> dict[str, Total]:
+        """What this end sent again, by its cause; None: this capture cannot show it."""
         data, classified = self.data, self.retransmissions
-        again = data.is_retransmission
+        again = data.is_retransmission & by(data.time_ns, until_ns)
         names: dict[str, Total] = {
             "retransmitted_packets": int(again.sum()),
             "retransmitted_bytes": int((data.payload_bytes[again] - data.new_bytes[again]).sum()),
@@ -228,6 +229,7 @@ class Direction:
                     "spurious_by_timestamps_packets",
                 )
             )
+        classified = kept(classified, by(data.time_ns[classified.segment], until_ns))
         has_stamps = self.blocks is not None and bool((data.options & TIMESTAMP).any())
         dsack_known = bool(self.sack) or bool(self.acks.sack_blocks.any())
         return names | {
@@ -242,13 +244,21 @@ class Direction:
             "spurious_by_timestamps_packets": int(classified.by_timestamps.sum()) if has_stamps else None,
         }
 
-    def _disorder(self) -> dict[str, Total]:
-        arrived, reports = self.arrivals, self.reports
-        seen = self.blocks is not None
+    def disordered(self, until_ns: int | None = None) -> dict[str, Total]:
+        """Segments that came behind others of higher numbers, and why; None at this end."""
+        arrived = self.arrivals
+        if arrived is None:
+            return dict.fromkeys(("out_of_order_packets", "reordered_packets", "repaired_packets"))
+        counts = by(self.data.time_ns[arrived.segment], until_ns)
         return {
-            "out_of_order_packets": None if arrived is None else len(arrived.segment),
-            "reordered_packets": None if arrived is None else int(arrived.reordered.sum()),
-            "repaired_packets": None if arrived is None else int(arrived.repaired.sum()),
+            "out_of_order_packets": int(counts.sum()),
+            "reordered_packets": int(arrived.reordered[counts].sum()),
+            "repaired_packets": int(arrived.repaired[counts].sum()),
+        }
+
+    def _reported(self) -> dict[str, Total]:
+        reports, seen = self.reports, self.blocks is not None
+        return {
             "duplicate_acks": int(reports.duplicate.sum()),
             "sack_blocks": int(self.acks.sack_blocks.sum()),
             "dsacks": len(reports.dsack_segment) if seen else None,

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 
 import numpy as np
 
 from ...core.wire import RST
 from ..native import Bools, Ints
+from ..time_spans import by, kept
 from .columns import TIMESTAMP, DirectionColumns
 from .sender_clock import nearest, unwrapped
 
@@ -31,6 +33,24 @@ class Samples:
     def _ordered(self) -> Ints:
         """In the places of QUANTILES what sorting would put there."""
         return np.partition(self.rtt_ns, sorted({self._rank(share) for share in QUANTILES}))
+
+    @classmethod
+    def within(cls, connections: Sequence[Samples], until_ns: int | None) -> Samples:
+        """Those of several connections whose acknowledgement had come by then."""
+        counted = [kept(samples, by(samples.time_ns, until_ns)) for samples in connections]
+        return cls(*(np.concatenate([getattr(each, name) for each in counted]) for name in ("time_ns", "rtt_ns")))
+
+    @property
+    def mean_s(self) -> float | None:
+        """Their mean."""
+        return float(self.rtt_ns.mean()) / 1e9 if len(self.rtt_ns) else None
+
+    def quantiles_s(self, name: str) -> dict[str, float | int | None]:
+        """Their number, the smallest, the median and the 95th percentile: `rtt_samples`, `rtt_min_s`, ..."""
+        shares = {"min": 0, "median": 0.5, "p95": 0.95}
+        return {f"{name}_samples": len(self.rtt_ns)} | {
+            f"{name}_{which}_s": self.quantile_s(share) for which, share in shares.items()
+        }
 
     def _rank(self, share: float) -> int:
         return max(0, int(np.ceil(share * len(self.rtt_ns))) - 1)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 CapturedAt = Literal["sender", "receiver", "both", "kernel", "model", ""]
-Flows = Literal["every", "connection", "pages", "messages", "SCTP", "MPTCP", "several", "cell", "wall clock"]
+Flows = Literal["every", "connection", "TCP", "pages", "messages", "SCTP", "MPTCP", "several", "cell", "wall clock"]
 Clock = Literal["flow", "moment", "repair", "delay", "sample", "none"]
 
 CATALOGUE = Path(__file__).with_name("catalogue.csv")
@@ -41,9 +41,9 @@ class CatalogueMetric:
 
     captured_at: the host whose captures the metric is computed from; "kernel": a number that the kernel reports;
     "model": arithmetic. group: the function that computes it (measure/groups). flows: the flows that have it;
-    "connection": TCP, MPTCP and SCTP; "messages": those of them whose messages netwarp's own programs send; "pages":
-    flows with a `page`; "several": the flows of cells with two or more; "cell": the whole cell (its flow is empty);
-    "wall clock": flows that were run on the wall clock.
+    "connection": TCP, MPTCP and SCTP; "TCP": TCP and MPTCP, and no value for the others; "messages": those of them
+    whose messages netwarp's own programs send; "pages": flows with a `page`; "several": the flows of cells with two or
+    more; "cell": the whole cell (its flow is empty); "wall clock": flows that were run on the wall clock.
 
     clock: the times that its value depends on, which results/tolerance.py needs for comparing two measurements.
     "moment": the time between two instants (unit s), also where one timer decides it, such as the wait for a timeout or

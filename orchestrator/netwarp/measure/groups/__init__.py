@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from ...core.metrics.catalogue import METRICS
 from ...core.types import Flow
@@ -19,7 +18,7 @@ from .timers import timer_metrics
 from .traffic import traffic_metrics
 from .window_growth import window_growth_metrics
 
-GROUP_FUNCTIONS: dict[str, Callable[..., Mapping[str, float | None]]] = {
+GROUP_FUNCTIONS: dict[str, Callable[[FlowObservation], dict[str, float | None]]] = {
     "retransmission": retransmission_metrics,
     "traffic": traffic_metrics,
     "recovery": recovery_metrics,
@@ -31,25 +30,20 @@ GROUP_FUNCTIONS: dict[str, Callable[..., Mapping[str, float | None]]] = {
     "pages": page_metrics,
     "timers": timer_metrics,
 }
-"""Group -> its function, in the order of computation: a keyword-only parameter is a metric of a group before it. What
-flows share (flow_sharing) is computed from all flows of a cell; aqm from what its qdiscs counted (queue_management).
+"""Group -> its function. What flows share (flow_sharing) is computed from all flows of a cell; aqm from what its qdiscs
+counted (queue_management).
 """
-
-
-def needs_of(function: Callable[..., Mapping[str, float | None]]) -> list[str]:
-    """The metrics of other groups that a group's function needs: the names of its keyword-only parameters."""
-    return inspect.getfullargspec(function).kwonlyargs
 
 
 def flow_metrics(observation: FlowObservation) -> dict[str, float | None]:
     """Every metric of one flow, except those that compare flows; None if there is nothing to measure."""
     metrics = without_values(observation.flow)
     for function in GROUP_FUNCTIONS.values():
-        metrics |= function(observation, **{name: metrics[name] for name in needs_of(function)})
+        metrics |= observation.once(function)
     return metrics
 
 
 def without_values(flow: Flow) -> dict[str, float | None]:
     """The metrics that every flow of its protocol has, each None."""
-    always = ("every",) if flow.is_datagrams else ("every", "connection")
+    always = ("every", "TCP") if flow.is_datagrams else ("every", "TCP", "connection")
     return {name: None for name, metric in METRICS.items() if metric.flows in always}

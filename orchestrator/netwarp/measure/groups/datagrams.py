@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...captures.native import Ints
+from ...captures.time_spans import bytes_in, rate_bit_s
 from ...core.types import Cell, Flow
 from ...core.wire import IP_PROTOCOLS
 from ...testbed.layout import make_layout
@@ -37,8 +38,11 @@ def datagram_metrics(cell: Cell, flow: Flow, t_ns: Ints, ip_bytes: Ints, window:
     metrics: dict[str, float | None] = {"packets": float(len(t_ns)), "wire_bytes": float(ip_bytes.sum())}
     if window.complete and window.end_ns is not None:
         metrics["completion_time_s"] = (window.end_ns - flow.start_ns) / 1e9
-    if len(t_ns) and window.seconds is not None and window.end_ns is not None:
-        rate = float(ip_bytes[t_ns > t_ns[0]].sum()) * 8 / window.seconds
+    if len(t_ns) and window.first_ns is not None and window.end_ns is not None and window.end_ns > window.first_ns:
+        rate = rate_bit_s(bytes_in(t_ns, ip_bytes, int(t_ns[0]), window.end_ns), window.end_ns - window.first_ns)
         bottleneck = capacity_bit_s(cell, flow, flow.paths[0], int(t_ns[0]), window.end_ns)
-        metrics |= {"throughput_bit_s": rate, "utilization_ratio": rate / bottleneck if bottleneck else None}
+        metrics |= {
+            "throughput_bit_s": rate,
+            "utilization_ratio": rate / bottleneck if rate is not None and bottleneck else None,
+        }
     return metrics

@@ -23,6 +23,7 @@ from ..models.failover_inputs import failover_conditions, failover_settings
 from ..models.sctp_failover_model import FailoverPrediction, predict_failover
 from ..models.timer_ranges import Range
 from ..observation import FlowObservation, Moments, Window, first_ns
+from .recovery import recovery_metrics
 
 REFILL_BYTES = 100_000
 FAILED = ("POTENTIALLY_FAILED", "UNREACHABLE")
@@ -40,13 +41,7 @@ PRIMARY = 0
 """Index of the flow's first path."""
 
 
-def failover_metrics(
-    observation: FlowObservation,
-    *,
-    first_retransmission_other_path_s: float | None,
-    first_new_data_other_path_s: float | None,
-    outage_s: float | None,
-) -> dict[str, float | None]:
+def failover_metrics(observation: FlowObservation) -> dict[str, float | None]:
     """Measured values, and those that the failover model predicts; {} for other protocols than SCTP."""
     cell, flow, sender, receiver = observation.cell, observation.flow, observation.sender, observation.receiver
     if flow.protocol != "sctp":
@@ -64,13 +59,8 @@ def failover_metrics(
     if conditions is not None:
         prediction = predict_failover(failover_settings(cell, flow), conditions)
         if prediction is not None:
-            measured = metrics | {
-                "first_retransmission_other_path_s": first_retransmission_other_path_s,
-                "first_new_data_other_path_s": first_new_data_other_path_s,
-                "outage_s": outage_s,
-            }
             watched = watched_s(observation.moments, observation.window, conditions.inside)
-            metrics |= theory_metrics(prediction, measured, watched)
+            metrics |= theory_metrics(prediction, observation.once(recovery_metrics) | metrics, watched)
     return metrics
 
 

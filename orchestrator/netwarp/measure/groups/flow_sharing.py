@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from ...captures.time_spans import bytes_in
 from ..flow_packets import FlowPackets
 from ..observation import FlowObservation
 
@@ -16,9 +17,7 @@ def _goodput_bit_s(receiver: FlowPackets | None, from_ns: int, to_ns: int) -> fl
     """Goodput in (from, to]; None if the span is empty or there is no capture."""
     if receiver is None or to_ns <= from_ns:
         return None
-    data = receiver.data
-    counts = (data.t_ns > from_ns) & (data.t_ns <= to_ns)
-    return float(data.new_bytes[counts].sum()) * 8e9 / (to_ns - from_ns)
+    return bytes_in(receiver.data.t_ns, receiver.data.new_bytes, from_ns, to_ns) * 8e9 / (to_ns - from_ns)
 
 
 def flow_sharing_metrics(

@@ -17,6 +17,7 @@ from ..models.throughput_models import RANDOM_OVER_PERIODIC, mathis_packets_s, p
 from ..models.timer_ranges import TCP_RTO_MAX_S, backoff_of
 from ..observation import FlowObservation
 from ..sent_times import Sending, sending_of
+from .retransmission import retransmission_metrics
 
 TCP_RTO_MIN_S = 0.2
 """Linux, include/net/tcp.h: TCP_RTO_MIN; an RTO is SRTT and at least that (tcp_input.c:tcp_rtt_estimator)."""
@@ -25,9 +26,7 @@ WARM_UP_EVENTS = 3
 FEWEST_CYCLES = 5
 
 
-def physics_metrics(
-    observation: FlowObservation, *, rtt_mean_s: float | None, first_timeout_s: float | None
-) -> dict[str, float | None]:
+def physics_metrics(observation: FlowObservation) -> dict[str, float | None]:
     """Metrics of loss and back-off from the sender's capture, of a queue from both captures; {} if the flow is not one
     connection.
     """
@@ -35,7 +34,7 @@ def physics_metrics(
     sending = None if sender is None else sending_of(flow, sender, observation.window.end_ns)
     if sender is None or sending is None or not len(sending.packet):
         return {}
-    metrics = _under_loss(observation, sending, rtt_mean_s, first_timeout_s)
+    metrics = _under_loss(observation, sending)
     if observation.receiver is not None:
         metrics |= _in_queue(cell, flow, sender, observation.receiver)
     if fault is not None:
@@ -43,10 +42,9 @@ def physics_metrics(
     return metrics
 
 
-def _under_loss(
-    observation: FlowObservation, sending: Sending, rtt_s: float | None, timeout_s: float | None
-) -> dict[str, float | None]:
-    events = sending.loss_events()
+def _under_loss(observation: FlowObservation, sending: Sending) -> dict[str, float | None]:
+    events, measured = sending.loss_events(), observation.once(retransmission_metrics)
+    rtt_s, timeout_s = measured.get("rtt_mean_s"), measured.get("first_timeout_s")
     metrics: dict[str, float | None] = {"loss_events": float(len(events))}
     steady = steady_of(sending, events)
     if steady is None or rtt_s is None:

@@ -4,17 +4,28 @@ associations. Definitions: docs/metrics.md, Loss, retransmission and round trips
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ...captures.native import Ints
 from ...captures.sctp.association import Association
-from ...captures.tcp.connection import analyze_tcp
+from ...captures.sctp.totals import repeated
 from ...captures.tcp.direction import Direction
 from ...captures.tcp.retransmission import RetransmissionCause
 from ...captures.tcp.rtt import Samples
+from ...captures.time_spans import by
 from ...core.wire import SACK
-from ..flow_packets import FlowPackets
+from ..flow_packets import FlowPackets, associations_at, tcp_directions
 from ..observation import FlowObservation, Window
+
+OF_TCP = ("fast_retransmitted_packets", "timeouts", "tail_loss_probes")
+OF_SCTP = {
+    "fast_retransmissions": "fast_retransmitted_chunks",
+    "timeout_retransmissions": "timeout_retransmitted_chunks",
+    "t3_expiries": "t3_expiries",
+}
+"""Metric -> the total of `netwarp analyze` that it is, in the window."""
 
 
 def retransmission_metrics(observation: FlowObservation) -> dict[str, float | None]:
@@ -26,86 +37,65 @@ def retransmission_metrics(observation: FlowObservation) -> dict[str, float | No
         metrics["retransmitted_packets"] = float(sent.retransmission.sum())
         metrics["retransmitted_bytes"] = float((sent.payload_bytes - sent.new_bytes).sum())
     if sender is not None:
-        metrics |= _sctp_at_sender(sender, window) if sctp else _tcp_at_sender(sender, window)
+        until_ns = window.until_ns(sender)
+        metrics |= _sctp_at_sender(sender, until_ns) if sctp else _tcp_at_sender(tcp_directions(sender), until_ns)
     if receiver is not None:
         metrics |= _sctp_chunks(receiver, window) if sctp else {"reordered_packets": _reordered(receiver, window)}
     return metrics
 
 
-def _directions(packets: FlowPackets, *, at_sender: bool) -> list[Direction]:
-    """The data direction of each TCP subflow."""
-    return [
-        analyze_tcp(packets.point.capture, row, at=sends if at_sender else 1 - sends).directions[sends]
-        for row, sends in packets.data_direction.items()
-    ]
-
-
 def _reordered(receiver: FlowPackets, window: Window) -> float:
-    count = 0
-    for direction in _directions(receiver, at_sender=False):
-        assert direction.arrivals is not None  # it is not the sender's capture
-        times = direction.data.time_ns[direction.arrivals.segment[direction.arrivals.reordered]]
-        count += int(window.holds(times - receiver.t0_realtime_ns).sum())
-    return float(count)
+    until_ns = window.until_ns(receiver)
+    directions = tcp_directions(receiver, at_sender=False)
+    return float(sum(direction.disordered(until_ns)["reordered_packets"] or 0 for direction in directions))
 
 
-def _tcp_at_sender(sender: FlowPackets, window: Window) -> dict[str, float | None]:
-    rtt, why, spurious, waits = [], [], [], []
-    for direction in _directions(sender, at_sender=True):
-        rtt.append(direction.rtt.rtt_ns[window.holds(direction.rtt.time_ns - sender.t0_realtime_ns)])
-        again = direction.retransmissions
-        if again is None:
-            return {}
-        keep = window.holds(direction.data.time_ns[again.segment] - sender.t0_realtime_ns)
-        why.append(again.cause[keep])
-        waits.append(again.waited_ns[keep & (again.cause == RetransmissionCause.TIMEOUT) & (again.series == 1)])
-        spurious.append(again.spurious[keep])
-    if not rtt:
+def _tcp_at_sender(directions: Sequence[Direction], until_ns: int | None) -> dict[str, float | None]:
+    if not directions or any(direction.retransmissions is None for direction in directions):
         return {}
-    all_rtt = np.concatenate(rtt)
-    samples, codes = Samples(all_rtt, all_rtt), np.concatenate(why)
+    totals = [direction.repeated(until_ns) for direction in directions]
+    samples = Samples.within([direction.rtt for direction in directions], until_ns)
+    round_trips = samples.quantiles_s("rtt")
+    del round_trips["rtt_samples"]
     return {
-        "rtt_min_s": samples.quantile_s(0),
-        "rtt_median_s": samples.quantile_s(0.5),
-        "rtt_p95_s": samples.quantile_s(0.95),
-        "rtt_mean_s": _mean_s(all_rtt),
-        "first_timeout_s": _mean_s(np.concatenate(waits)),
-        "fast_retransmitted_packets": float((codes == RetransmissionCause.FAST).sum()),
-        "timeouts": float((codes == RetransmissionCause.TIMEOUT).sum()),
-        "tail_loss_probes": float((codes == RetransmissionCause.TAIL_PROBE).sum()),
-        "spurious_retransmitted_packets": float(np.concatenate(spurious).sum()),
+        **round_trips,
+        "rtt_mean_s": samples.mean_s,
+        "first_timeout_s": _mean_s(np.concatenate([_first_timeouts(each, until_ns) for each in directions])),
+        **{name: float(sum(each[name] or 0 for each in totals)) for name in OF_TCP},
+        "spurious_retransmitted_packets": float(sum(each["spurious_retransmitted_packets"] or 0 for each in totals)),
     }
+
+
+def _first_timeouts(direction: Direction, until_ns: int | None) -> Ints:
+    """The wait before the first timeout of each series."""
+    again = direction.retransmissions
+    assert again is not None
+    first = (again.cause == RetransmissionCause.TIMEOUT) & (again.series == 1)
+    waits: Ints = again.waited_ns[first & by(direction.data.time_ns[again.segment], until_ns)]
+    return waits
 
 
 def _mean_s(samples_ns: Ints) -> float | None:
     return float(samples_ns.mean()) / 1e9 if len(samples_ns) else None
 
 
-def _sctp_at_sender(sender: FlowPackets, window: Window) -> dict[str, float | None]:
-    fast = timeout = expiries = sacks = elsewhere = 0
+def _sctp_at_sender(sender: FlowPackets, until_ns: int | None) -> dict[str, float | None]:
+    sacks = elsewhere = 0
+    totals: list[dict[str, float]] = []
     rtt: list[Ints] = [np.zeros(0, dtype=np.int64)]
     waits: list[Ints] = [np.zeros(0, dtype=np.int64)]
-    t0_ns = sender.t0_realtime_ns
-    for row, sends in sender.data_direction.items():
-        association = Association(sender.point.capture, row, direction=sends)
-        again, times = association.again, association.sent.rows["time_ns"]
-        kept = window.holds(times[again.row] - t0_ns)
-        fast += int(again.fast[kept].sum())
-        timeout += int(again.timeout[kept].sum())
-        expired = again.row[again.expiries]
-        expired = expired[window.holds(times[expired] - t0_ns)]
-        expiries += len(expired)
-        rtt.append(association.rtt.rtt_ns[window.holds(association.rtt.time_ns - t0_ns)])
-        waits.append(_first_waits(association, expired))
-        rows = association.chunks[(association.chunks["type"] == SACK) & (association.chunks["direction"] != sends)]
-        rows = rows[window.holds(rows["time_ns"] - t0_ns)]
+    for association in associations_at(sender):
+        totals.append(repeated(association, until_ns))
+        rtt.append(association.rtt.rtt_ns[by(association.rtt.time_ns, until_ns)])
+        waits.append(_first_waits(association, until_ns))
+        back = association.chunks["direction"] != association.direction
+        rows = association.chunks[(association.chunks["type"] == SACK) & back]
+        rows = rows[by(rows["time_ns"], until_ns)]
         sacks += len(rows)
         # 0 is the flow's first path
         elsewhere += sum(int((rows["path"] == path).sum()) for path, index in sender.path_index.items() if index)
     return {
-        "fast_retransmissions": float(fast),
-        "timeout_retransmissions": float(timeout),
-        "t3_expiries": float(expiries),
+        **{metric: float(sum(each[name] for each in totals)) for metric, name in OF_SCTP.items()},
         "rtt_mean_s": _mean_s(np.concatenate(rtt)),
         "first_timeout_s": _mean_s(np.concatenate(waits)),
         "sacks_other_path_ratio": elsewhere / sacks if sacks else None,
@@ -114,17 +104,18 @@ def _sctp_at_sender(sender: FlowPackets, window: Window) -> dict[str, float | No
 
 def _sctp_chunks(receiver: FlowPackets, window: Window) -> dict[str, float | None]:
     rows = receiver.data_chunks
-    rows = rows[window.holds(rows["time_ns"] - receiver.t0_realtime_ns)]
+    rows = rows[by(rows["time_ns"], window.until_ns(receiver))]
     packets = len(np.unique(rows["packet"]))
     return {"data_chunks": float(len(rows)), "chunks_per_packet_ratio": len(rows) / packets if packets else None}
 
 
-def _first_waits(association: Association, rows: Ints) -> Ints:
+def _first_waits(association: Association, until_ns: int | None) -> Ints:
     """The wait before the first T3 expiry of each series of expiries without progress: since the last acknowledgement
-    of anything new, or since that TSN was last sent, whichever is later. rows: the first retransmission after each
-    expiry.
+    of anything new, or since that TSN was last sent, whichever is later.
     """
-    sent, reports = association.sent, association.reports
+    sent, reports, again = association.sent, association.reports, association.again
+    rows = again.row[again.expiries]  # the first retransmission after each expiry
+    rows = rows[by(sent.rows["time_ns"][rows], until_ns)]
     moved = np.concatenate([[np.iinfo(np.int64).min], reports.time_ns[reports.moved]])
     at_ns = sent.rows["time_ns"][rows]
     heard = moved[np.searchsorted(moved, at_ns, side="left") - 1]

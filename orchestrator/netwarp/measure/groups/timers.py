@@ -10,6 +10,7 @@ import numpy as np
 
 from ...captures.capture import rows_of_flows
 from ...captures.native import UNKNOWN, Ints, Rows
+from ...captures.time_spans import longest_gap
 from ...core.types import closing
 from ...core.wire import ABORT, COOKIE_ECHO, DATA, FIN, I_DATA, INIT, RST, SHUTDOWN, SHUTDOWN_ACK, SYN
 from ...store.app_records import Notification, Summary
@@ -36,7 +37,8 @@ def timer_metrics(observation: FlowObservation) -> dict[str, float | None]:
     times = np.sort(
         np.concatenate([packets.data.t_ns if by_sender else packets.back.t_ns for packets, by_sender in sides])
     )
-    metrics["silence_s"] = _s(int(np.diff(times).max()) if len(times) > 1 else 0)
+    begin, end = longest_gap(times) or (0, 0)
+    metrics["silence_s"] = _s(end - begin)
     kinds = [_kinds(segments, chunks) for segments, chunks in sent]
     metrics["setup_repeat_wait_s"] = _s(max(setup for setup, _, _ in kinds))
     metrics["data_repeat_wait_s"] = _s(max(data for _, data, _ in kinds))

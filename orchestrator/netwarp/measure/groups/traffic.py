@@ -9,15 +9,17 @@ from __future__ import annotations
 import numpy as np
 
 from ...captures.native import Ints
+from ...captures.time_spans import bytes_in, rate_bit_s
 from ...core.types import Flow
 from ...core.wire import ACK, COOKIE_ACK, INIT, SYN
 from ..capacity import capacity_bit_s
 from ..flow_packets import FlowPackets, PacketColumns
 from ..models.packet_count_model import acknowledgements, packets_of
 from ..observation import FlowObservation, Window, first_ns
+from .retransmission import retransmission_metrics
 
 
-def traffic_metrics(observation: FlowObservation, *, retransmitted_packets: float | None) -> dict[str, float | None]:
+def traffic_metrics(observation: FlowObservation) -> dict[str, float | None]:
     """Rates, amounts and times of a whole flow."""
     metrics: dict[str, float | None] = {}
     if observation.sender is not None:
@@ -50,17 +52,17 @@ def traffic_metrics(observation: FlowObservation, *, retransmitted_packets: floa
         "ecn_marked_packets": float(data.marked.sum()),
         "payload_share_ratio": float(data.new_bytes.sum()) / both if both else None,
     }
+    retransmitted_packets = observation.once(retransmission_metrics).get("retransmitted_packets")
     if completed_ns is not None and retransmitted_packets == 0:
         metrics |= _by_arithmetic(observation, data_packets, ack_packets)
     return metrics
 
 
 def _rate(packets: PacketColumns, amount: Ints, window: Window) -> float | None:
-    seconds = window.seconds
-    if seconds is None or window.first_ns is None or window.end_ns is None:
+    if window.first_ns is None or window.end_ns is None:
         return None
-    counts = (packets.t_ns > window.first_ns) & (packets.t_ns <= window.end_ns)
-    return float(amount[counts].sum()) * 8 / seconds
+    amount_bytes = bytes_in(packets.t_ns, amount, window.first_ns, window.end_ns)
+    return rate_bit_s(amount_bytes, window.end_ns - window.first_ns)
 
 
 def _by_arithmetic(observation: FlowObservation, data_packets: float, ack_packets: float) -> dict[str, float | None]:

@@ -7,7 +7,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...captures.native import Floats
+from ...captures.sctp.totals import zero_windows
 from ..bytes_in_flight import rounds
+from ..flow_packets import associations_at, tcp_directions
 from ..observation import FlowObservation
 from ..socket_samples import Samples, time_weighted_mean
 
@@ -15,7 +17,7 @@ from ..socket_samples import Samples, time_weighted_mean
 def window_growth_metrics(observation: FlowObservation) -> dict[str, float | None]:
     """From the capture, and from the kernel's samples of the first path and of the path that the fault hits."""
     flow, window, hit = observation.flow, observation.window, observation.moments.hit_path
-    metrics = _on_the_wire(observation)
+    metrics = _on_the_wire(observation) | {"zero_window_packets": _zero_window_packets(observation)}
     outstanding = observation.outstanding
     full = float(outstanding.nearly_full_bytes) if outstanding is not None and outstanding.window_bytes else None
     end_s = None if window.end_ns is None else window.end_ns / 1e9
@@ -49,6 +51,18 @@ def _on_the_wire(observation: FlowObservation) -> dict[str, float | None]:
     if full is not None:
         metrics["window_full_time_s"] = (full - int(outstanding.sent_ns[0])) / 1e9
     return metrics
+
+
+def _zero_window_packets(observation: FlowObservation) -> float | None:
+    receiver = observation.receiver
+    if receiver is None:
+        return None
+    until_ns = observation.window.until_ns(receiver)
+    if observation.flow.protocol == "sctp":
+        totals = [zero_windows(association, until_ns) for association in associations_at(receiver)]
+    else:
+        totals = [direction.zero_windows(until_ns) for direction in tcp_directions(receiver, at_sender=False)]
+    return float(sum(each["zero_window_packets"] for each in totals))
 
 
 def _around_fault(
