@@ -3,8 +3,8 @@
     .venv/bin/python experiments/reference.py RUN...      keep each run in results/reference/NAME and write the README
     .venv/bin/python experiments/reference.py             write every README again from what is kept
 
-Kept are the run as a bundle (plan, tables, hashes of its captures: `netwarp verify results/reference/NAME/run.tar.xz`
-runs its cells again), its claims, its figures as SVG, and what it was made with.
+Kept are the run as a bundle (plan, tables, hashes of its captures: `netwarp archive verify
+results/reference/NAME/run.tar.xz` runs its cells again), its claims, its figures as SVG, and what it was made with.
 """
 
 from __future__ import annotations
@@ -147,7 +147,8 @@ def numbers(name: str) -> str:
         lines += [*_table(place / "tables" / f"{table}.csv", table, document, spec), ""]
     lines += [
         *_wrapped(
-            f"Every claim with its numbers: `netwarp claims {name} {KEPT.format(name)}`, and claims.csv beside it."
+            "Every claim with its numbers: "
+            f"`netwarp compare claims {name} {KEPT.format(name)}`, and claims.csv beside it."
         ),
     ]
     return "\n".join(lines).rstrip()

@@ -10,34 +10,77 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import NetwarpError
 
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+else:  # it takes no subscript while it runs
+    Subparsers = argparse._SubParsersAction
+
 EXIT_UNAVAILABLE = 77
 EXIT_INTERRUPTED = 130
-COMMANDS = {
-    "run": "run",
-    "analyze": "analyze",
-    "plan": "commands",
-    "report": "commands",
-    "unpack": "commands",
-    "profiles": "commands",
-    "claims": "claims",
-    "export": "export",
-    "clean": "clean",
-    "compare": "compare",
-    "merge": "merge",
-    "verify": "verify",
-    "replay": "verify",
-    "bundle": "verify",
-    "agree": "agree",
-    "calibrate": "calibrate",
-    "shell": "shell",
-    "doctor": "doctor",
-    "kernel": "kernel",
-    "selftest": "selftest",
+HOMES: dict[str, dict[str, tuple[tuple[str, ...], str]]] = {
+    "write": {
+        "plan": (("commands",), "what a spec would run, cell by cell; an example of one"),
+        "profiles": (("commands",), "the link profiles, and what was measured of them"),
+    },
+    "run": {
+        "run": (("run",), "run an experiment and make its tables and report"),
+        "shell": (("shell",), "a shell on a node of a cell's network, captures running"),
+        "calibrate": (("calibrate",), "measure what links do against what they were told"),
+    },
+    "read": {
+        "analyze": (("analyze",), "analyse a run again, or captures of any origin"),
+        "report": (("commands",), "make the report of a run again"),
+        "export": (("export",), "captures as plain pcap files, or pages as HAR"),
+    },
+    "compare": {
+        "compare": (("compare", "agree", "claims"), "two runs, two back ends, claims and published numbers"),
+    },
+    "keep": {
+        "archive": (("merge", "verify", "commands"), "merge runs, pack one as a file, verify or replay it"),
+        "clean": (("clean",), "remove what runs can make again, or their captures"),
+    },
+    "machine": {
+        "doctor": (("doctor",), "what can run on this machine, and what is missing"),
+        "kernel": (("kernel",), "build, list, export or import guest kernels"),
+        "selftest": (("selftest",), "the kernel's own tests, in guests in virtual time"),
+    },
 }
-"""Command -> the module here that declares it, in the order of --help."""
+"""Question -> command -> the modules here that declare it, and its line of --help."""
+COMMANDS = {word: home for words in HOMES.values() for word, home in words.items()}
+USUAL_VERB = {"compare": "runs"}
+"""Command -> the verb that is meant where none is typed."""
+
+
+class Words(Subparsers):
+    """The commands. What a module declares as "archive merge" is the verb `merge` of the command `archive`."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._verbs: dict[str, argparse._SubParsersAction[argparse.ArgumentParser]] = {}
+
+    def add_parser(self, name: str, **options: Any) -> argparse.ArgumentParser:
+        """As argparse has it. Without a description --help of a command begins with its line of the list."""
+        word, _, verb = name.partition(" ")
+        said = COMMANDS[word][1]
+        title: dict[str, Any] = {"description": f"{said[0].upper()}{said[1:]}."}
+        if not verb:
+            return super().add_parser(word, **(title | options))
+        if word not in self.choices:
+            command = super().add_parser(word, **title)
+            self._verbs[word] = command.add_subparsers(prog=command.prog, required=True, metavar="VERB")
+        return self._verbs[word].add_parser(verb, **options)
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        """Hands what follows to the command that was typed."""
+        word, *more = values
+        usual = USUAL_VERB.get(word)
+        if usual and more and more[0] not in ("-h", "--help", *self._verbs[word].choices):
+            values = [word, usual, *more]
+        super().__call__(parser, namespace, values, option_string)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -57,14 +100,27 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
     """
     from .version import Version
 
+    listed = [
+        f"  {home if word == next(iter(words)) else '':<9}{word:<11}{said}"
+        for home, words in HOMES.items()
+        for word, (_, said) in words.items()
+    ]
     parser = argparse.ArgumentParser(
-        prog="netwarp", description="Transport-protocol experiments on unmodified Linux kernels, in virtual time."
+        prog="netwarp",
+        usage="netwarp [-h] [--version] [-v] COMMAND ...",
+        description="Transport-protocol experiments on unmodified Linux kernels, in virtual time.\n\n"
+        + "\n".join(listed),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=Version, nargs=0, help="netwarp, its commit, the guest kernel; exit")
     parser.add_argument("-v", "--verbose", action="store_true", help="say more on stderr; errors with their traceback")
     # prog: without it argparse formats a usage message to find it, which imports shutil and all that unpacks files
-    commands = parser.add_subparsers(prog=parser.prog, dest="command", required=True, metavar="COMMAND")
-    for module in dict.fromkeys([COMMANDS[command]] if command else COMMANDS.values()):
+    commands = parser.add_subparsers(
+        action=Words, prog=parser.prog, dest="command", required=True, metavar="COMMAND", help=argparse.SUPPRESS
+    )
+    for module in dict.fromkeys(
+        COMMANDS[command][0] if command else (m for home, _ in COMMANDS.values() for m in home)
+    ):
         importlib.import_module(f".{module}", __name__).add_parser(commands)
     return parser
 

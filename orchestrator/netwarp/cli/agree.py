@@ -1,4 +1,4 @@
-"""`netwarp agree SPEC --backends A,B`: runs the same cells on two back ends and says whether their numbers agree."""
+"""`netwarp compare backends`: runs the same cells on two back ends and says whether their numbers agree."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DIFFER = 1
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare it."""
     parser = commands.add_parser(
-        "agree", help="the same cells on two back ends: do their numbers agree?",
+        "compare backends", help="the same cells on two back ends: do their numbers agree?",
         description="Runs the cells of a spec on two back ends, or takes two runs that are there (RUN_A RUN_B), and "
         "holds every number of the second against the first within what the instrument allows.",
     )  # fmt: skip
@@ -87,8 +87,9 @@ def _two_runs(args: argparse.Namespace) -> BackendAgreement:
     for directory in (Path(args.spec), args.other):
         if not directory.is_dir():
             raise SpecError(
-                f"{directory}: is no run directory; two runs: {command('agree', 'RUN_A', 'RUN_B')}, a spec: "
-                f"{command('agree', args.spec, '--backends', 'virtual,guest')}"
+                f"{directory}: is no run directory; two runs: "
+                f"{command('compare', 'backends', 'RUN_A', 'RUN_B')}, a spec: "
+                f"{command('compare', 'backends', args.spec, '--backends', 'virtual,guest')}"
             )
     return agree_runs(args.spec, args.other)
 
@@ -107,7 +108,7 @@ def _backends(text: str | None) -> tuple[str, str]:
     if len(names) != 2 or names[0] == names[1] or not set(names) <= set(known):
         raise SpecError(
             f"--backends {text or ''}: wants two different ones of {', '.join(known)}; for example "
-            f"--backends virtual,guest (or two run directories: {command('agree', 'RUN_A', 'RUN_B')})"
+            f"--backends virtual,guest (or two run directories: {command('compare', 'backends', 'RUN_A', 'RUN_B')})"
         )
     return names[0], names[1]
 

@@ -1,4 +1,4 @@
-"""`netwarp claims`: the claims of a spec, each judged by the numbers of its sources and of a run; nothing is run."""
+"""`netwarp compare claims`: a spec's claims, each judged by the numbers of its sources and of a run; nothing is run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from .summary import summary_console
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare it."""
     claims = commands.add_parser(
-        "claims", help="judge a spec's claims by the numbers of its sources, beside those of a run; nothing is run"
+        "compare claims",
+        help="judge a spec's claims by the numbers of its sources, beside those of a run; nothing is run",
     )
     claims.add_argument("spec", metavar="SPEC", help="a spec file, or a folder name under experiments/")
     claims.add_argument(
@@ -37,7 +38,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run_claims(args: argparse.Namespace) -> int:
-    """`netwarp claims`: a line a claim, the counts by class, each source's refuted claims, and what was amended."""
+    """Print a line a claim, the counts by class, each source's refuted claims, and what was amended."""
     judged = claims_by_sources(args.spec)
     console = summary_console()
     rows, columns = _of_a_run(args.run_dir, judged.name)

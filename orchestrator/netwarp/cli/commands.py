@@ -1,4 +1,4 @@
-"""The smaller commands: plan, report, profiles, unpack."""
+"""The smaller commands: plan, report, profiles, archive unpack."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     reports.add_argument("run_dir", type=Path)
     reports.add_argument("--spec", type=Path, help="with the tables, figures, claims and answers of this spec instead")
     reports.set_defaults(run=run_report)
-    unpacks = commands.add_parser("unpack", help="make cells/<cell_id>/ of packed cells again (netwarp run --pack)")
+    unpacks = commands.add_parser(
+        "archive unpack", help="make cells/<cell_id>/ of packed cells again (netwarp run --pack)"
+    )
     unpacks.add_argument("run_dir", type=Path)
     unpacks.set_defaults(run=run_unpack)
     profiles = commands.add_parser("profiles", help="list the link profiles of netem-profiles/")
@@ -57,7 +59,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run_unpack(args: argparse.Namespace) -> int:
-    """`netwarp unpack`."""
+    """`netwarp archive unpack`."""
     print(f"{counted(unpack(args.run_dir), 'cell')} unpacked", file=sys.stderr)
     return 0
 

@@ -28,7 +28,9 @@ SHOWN = 20
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare it."""
-    parser = commands.add_parser("compare", help="two runs side by side: what changed beyond noise")
+    parser = commands.add_parser(
+        "compare runs", help="two runs side by side: what changed beyond noise (also: netwarp compare RUN_A RUN_B)"
+    )
     parser.add_argument("a", type=Path, metavar="RUN_A")
     parser.add_argument("b", type=Path, metavar="RUN_B")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

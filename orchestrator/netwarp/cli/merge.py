@@ -1,4 +1,4 @@
-"""`netwarp merge`: merges the shards of a run, or its base and its robustness."""
+"""`netwarp archive merge`: merges the shards of a run, or its base and its robustness."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from .summary import print_summary
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the command."""
     parser = commands.add_parser(
-        "merge", help="make one run of all shards of a plan (netwarp run --shard K/N), or of its base and robustness"
+        "archive merge",
+        help="make one run of all shards of a plan (netwarp run --shard K/N), or of its base and robustness",
     )
     parser.add_argument(
         "runs",

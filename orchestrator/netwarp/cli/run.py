@@ -50,11 +50,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--keep", choices=get_args(Keep), default="all",
         help="of a cell that completed, beside what is derived: everything; captures; neither captures nor records, "
-        "which `netwarp replay` makes again (default: all)",
+        "which `netwarp archive replay` makes again (default: all)",
     )  # fmt: skip
     parser.add_argument(
         "--pack", action=argparse.BooleanOptionalAction, default=None,
-        help="finished cells into a few archives, which `netwarp unpack` opens (default: of more than 10,000 cells)",
+        help="finished cells into a few archives, which `netwarp archive unpack` opens "
+        "(default: of more than 10,000 cells)",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the summary")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write outcomes and verdicts as JUnit XML")
@@ -79,7 +80,9 @@ def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_shard_argument(parser: argparse.ArgumentParser) -> None:
     """Declare --shard."""
-    parser.add_argument("--shard", metavar="K/N", help="every N-th of these cells, from the K-th on (netwarp merge)")
+    parser.add_argument(
+        "--shard", metavar="K/N", help="every N-th of these cells, from the K-th on (netwarp archive merge)"
+    )
 
 
 def shard_option(args: argparse.Namespace) -> tuple[int, int] | None:

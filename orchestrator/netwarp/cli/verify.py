@@ -1,4 +1,4 @@
-"""`netwarp verify`, `replay`, `bundle`: run cells again, compare with or restore captures, pack a run as a file."""
+"""`netwarp archive verify`, `replay`, `bundle`: run cells again, hold or restore captures, pack a run as a file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_NUMBERS = 10
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare them."""
     comparing = commands.add_parser(
-        "verify",
+        "archive verify",
         help="hold a run's captures against those of a reference run, or against what its cells give now; "
         "says whether the kernel is the same, names the first packet that differs, and holds the numbers of such cells "
         "against the reference's intervals",
@@ -34,12 +34,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     comparing.add_argument("--jobs", type=int, help="cells at once (default: cores)")
     comparing.set_defaults(run=run_verify)
-    making = commands.add_parser("replay", help="make the captures of cells of a run again, bit for bit")
+    making = commands.add_parser("archive replay", help="make the captures of cells of a run again, bit for bit")
     making.add_argument("run_dir", type=Path, metavar="RUN")
     making.add_argument("cells", nargs="+", metavar="CELL", help="cell ids, as tables/cells.csv has them")
     making.set_defaults(run=run_replay)
     packing = commands.add_parser(
-        "bundle", help="a run as one file, without captures: another machine runs its cells again (netwarp verify FILE)"
+        "archive bundle",
+        help="a run as one file, without captures: another machine runs its cells again (netwarp archive verify FILE)",
     )
     packing.add_argument("run_dir", type=Path, metavar="RUN")
     packing.add_argument("--out", type=Path, metavar="FILE", help=f"default: NAME{SUFFIX} here, NAME the experiment's")

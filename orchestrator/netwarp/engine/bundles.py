@@ -1,5 +1,5 @@
 """A run as one file, without captures: its spec, plan, tables and the hashes of its captures, so that another machine
-can run its cells again and hold them against it (`netwarp verify FILE`).
+can run its cells again and hold them against it (`netwarp archive verify FILE`).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def opened(path: str | Path) -> Iterator[Path]:
             with tarfile.open(path, "r:xz") as archive:
                 entries = archive.getmembers()
                 if sum(entry.size for entry in entries) > MOST_BYTES or not all(_is_plain(entry) for entry in entries):
-                    raise StoreError(f"{path}: is no bundle of a run: netwarp bundle RUN writes one")
+                    raise StoreError(f"{path}: is no bundle of a run: netwarp archive bundle RUN writes one")
                 archive.extractall(place)
         except (tarfile.TarError, OSError, EOFError) as error:
             raise StoreError(f"{path}: is no bundle that can be read ({error})") from error

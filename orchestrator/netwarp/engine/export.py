@@ -48,7 +48,9 @@ def _sources(path: Path) -> list[Path]:
     if not path.is_dir():
         if not path.is_file():
             if path.name in RunDir(path.parent.parent).finished():
-                raise SpecError(f"{path}: that cell is packed; `{command('unpack', path.parent.parent)}` opens it")
+                raise SpecError(
+                    f"{path}: that cell is packed; `{command('archive', 'unpack', path.parent.parent)}` opens it"
+                )
             raise CaptureError(f"{path}: no such capture")
         return [path]
     if RunDir(path).plan.is_file():

@@ -76,8 +76,8 @@ def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path,
     later one): after a change that leaves most cells as they were, only the others have to be run.
 
     The runs may be of earlier states of the spec, and of other builds of the programs and the analyser: which those
-    are is kept in the manifest (`other_programs`); `netwarp verify` of the whole shows whether their cells are what
-    these programs make. Raises SpecError if a cell is in none of them, if they have more repetitions than the spec
+    are is kept in the manifest (`other_programs`); `netwarp archive verify` of the whole shows whether their cells are
+    what these programs make. Raises SpecError if a cell is in none of them, if they have more repetitions than the spec
     asks for, or if they differ in seed, kernel or back end; StoreError.
     """
     sources = [open_run(run) for run in runs]

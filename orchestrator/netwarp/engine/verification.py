@@ -239,7 +239,9 @@ def _first(cell: Cell, name: str, here: CellDir, there: CellDir) -> str:
         None if capture is None else capture_file(place.root, capture.node, capture.link) for place in (here, there)
     ]
     if files[0] is None or files[1] is None:
-        return "its digest differs, and the captures of one run are not there to be looked into (netwarp replay)"
+        return (
+            "its digest differs, and the captures of one run are not there to be looked into (netwarp archive replay)"
+        )
     try:
         difference = difference_of_files(files[0], files[1])
         t0_ns = read_cell_records(here.init_log).ready.t0_realtime_ns

@@ -1,4 +1,4 @@
-"""`netwarp agree`: the virtual and the wall clock within stated bounds, and a difference that it must see."""
+"""`netwarp compare backends`: virtual and wall clock within stated bounds, and a difference that it must see."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ def test_virtual_and_wall_clock_agree(checkout: Checkout, tmp_path: Path) -> Non
     agreeing."""
     spec, out = written(tmp_path / "spec.toml", SPEC + NETWORKS), tmp_path / "out"
     done = checkout.run(
-        "agree", spec, "--backends", "virtual,guest", "--repetitions", REPETITIONS, "--seed", SEED, "--jobs", 4,
+        "compare", "backends", spec, "--backends", "virtual,guest", "--repetitions", REPETITIONS, "--seed", SEED,
+        "--jobs", 4,
         "--out", out, "--json", cwd=tmp_path,
     )  # fmt: skip
     assert done.status in (0, 1), done
@@ -103,10 +104,10 @@ def test_another_setting_differs(checkout: Checkout, tmp_path: Path) -> None:
     spec = written(tmp_path / "spec.toml", SPEC)
     for name, more in (("a", ()), ("same", ()), ("slow", ("--set", "link.p1.one_way_delay=25 ms"))):
         checkout.run("run", spec, "--no-report", *more, "--out", tmp_path / name, cwd=tmp_path).ok()
-    same = checkout.run("agree", tmp_path / "a", tmp_path / "same", cwd=tmp_path).ok()
+    same = checkout.run("compare", "backends", tmp_path / "a", tmp_path / "same", cwd=tmp_path).ok()
     assert "No number differs from the other by more than its bound and chance explain." in " ".join(same.out.split())
     out = tmp_path / "differs"
-    done = checkout.run("agree", tmp_path / "a", tmp_path / "slow", "--json", "--out", out, cwd=tmp_path)
+    done = checkout.run("compare", "backends", tmp_path / "a", tmp_path / "slow", "--json", "--out", out, cwd=tmp_path)
     assert done.status == 1
     found = agreed(done, out)
     assert not found["agree"]
@@ -137,6 +138,6 @@ def test_a_random_difference_is_seen_with_enough_draws(checkout: Checkout, tmp_p
         ).ok()
     for other, verdicts in (("b", {"agree", "unclear"}), ("c", {"differ"})):
         out = tmp_path / f"with-{other}"
-        done = checkout.run("agree", tmp_path / "a", tmp_path / other, "--out", out, cwd=tmp_path)
+        done = checkout.run("compare", "backends", tmp_path / "a", tmp_path / other, "--out", out, cwd=tmp_path)
         assert done.status == (other == "c"), done
         assert {row["verdict"] for row in numbers(out, "throughput_bit_s").values()} <= verdicts

@@ -59,7 +59,7 @@ def test_captures_that_were_not_kept_are_made_again(
     same(tables(run), tables(whole))
     assert captures(run) == {} and not list(run.glob("cells/*/apps/*"))
     for cell_id in cells(run):
-        done = checkout.run("replay", run, cell_id, cwd=tmp_path).ok()
+        done = checkout.run("archive", "replay", run, cell_id, cwd=tmp_path).ok()
         assert [Path(line).parent.parent.name for line in done.out.splitlines()] == [cell_id] * 4
     same(captures(run), captures(whole))
     same(raw_files(run), raw_files(whole))
@@ -76,10 +76,10 @@ def test_captures_alone_are_kept(checkout: Checkout, spec: Path, whole: Path, tm
 
 def test_a_golden_run(checkout: Checkout, whole: Path, tmp_path: Path) -> None:
     """It gives itself again; a packet that was changed is named by both ways of asking, and replay refuses it."""
-    assert equal(checkout.run("verify", whole, cwd=tmp_path).ok().out)
+    assert equal(checkout.run("archive", "verify", whole, cwd=tmp_path).ok().out)
     run = tmp_path / "x"
     shutil.copytree(whole, run)
-    assert equal(checkout.run("verify", run, whole, cwd=tmp_path).ok().out)
+    assert equal(checkout.run("archive", "verify", run, whole, cwd=tmp_path).ok().out)
     cell_id = sorted(cells(run))[0]
     capture = sorted((run / "cells" / cell_id / "capture").iterdir())[0]
     plain = bytearray(zstandard.ZstdDecompressor().decompress(capture.read_bytes()))
@@ -87,7 +87,7 @@ def test_a_golden_run(checkout: Checkout, whole: Path, tmp_path: Path) -> None:
     capture.write_bytes(zstandard.compress(bytes(plain)))
     name = capture.name.removesuffix(".pcap.zst")
     for reference in ([], [whole]):
-        done = checkout.run("verify", run, *reference, cwd=tmp_path)
+        done = checkout.run("archive", "verify", run, *reference, cwd=tmp_path)
         assert done.status == 1, done
         kernel, line, total, numbers = done.out.splitlines()
         assert kernel.endswith(", the same")
@@ -96,17 +96,17 @@ def test_a_golden_run(checkout: Checkout, whole: Path, tmp_path: Path) -> None:
         assert numbers.endswith(" are equal, 0 within the 95 % interval, 0 outside"), numbers
     digests = run / "cells" / cell_id / "derived" / "packets.json"
     digests.write_text(digests.read_text().replace(f'"{name}": "', f'"{name}": "0'))
-    refused = checkout.run("replay", run, cell_id, cwd=tmp_path)
+    refused = checkout.run("archive", "replay", run, cell_id, cwd=tmp_path)
     assert refused.status == 1 and f"its captures are not those of the run ({name})" in refused.err, refused
-    unknown = checkout.run("replay", run, "nobody", cwd=tmp_path)
+    unknown = checkout.run("archive", "replay", run, "nobody", cwd=tmp_path)
     assert unknown.status == 2 and "has no cell nobody" in unknown.err
     nothing_left(tmp_path, run=run)
 
 
 def test_a_bundle_is_run_again_elsewhere(checkout: Checkout, whole: Path, tmp_path: Path) -> None:
     packed = tmp_path / "x.tar.xz"
-    assert checkout.run("bundle", whole, "--out", packed, cwd=tmp_path).ok().out == f"{packed}\n"
-    assert equal(checkout.run("verify", packed, cwd=tmp_path).ok().out)
+    assert checkout.run("archive", "bundle", whole, "--out", packed, cwd=tmp_path).ok().out == f"{packed}\n"
+    assert equal(checkout.run("archive", "verify", packed, cwd=tmp_path).ok().out)
     nothing_left(tmp_path, run=whole)
 
 
@@ -115,9 +115,11 @@ def test_shards_make_the_whole_run(checkout: Checkout, spec: Path, whole: Path, 
     for number, shard in enumerate(shards, 1):
         checkout.run("run", spec, "--no-report", "--shard", f"{number}/3", "--out", shard, cwd=tmp_path).ok()
     merged, junit = tmp_path / "x", tmp_path / "j.xml"
-    missing = checkout.run("merge", *shards[1:], "--out", merged, cwd=tmp_path)
+    missing = checkout.run("archive", "merge", *shards[1:], "--out", merged, cwd=tmp_path)
     assert missing.status == 2 and "shards 1/3 are missing" in missing.err and not merged.exists()
-    checkout.run("merge", *reversed(shards), "--no-report", "--junit", junit, "--out", merged, cwd=tmp_path).ok()
+    checkout.run(
+        "archive", "merge", *reversed(shards), "--no-report", "--junit", junit, "--out", merged, cwd=tmp_path
+    ).ok()
     all_completed(merged)
     for part in (tables, captures, raw_files):
         same(part(merged), part(whole))
@@ -125,7 +127,7 @@ def test_shards_make_the_whole_run(checkout: Checkout, spec: Path, whole: Path, 
     assert len(list(ElementTree.parse(junit).iter("testcase"))) == 4
     checkout.run("analyze", merged, cwd=tmp_path).ok()
     same(tables(merged), tables(whole))
-    checkout.run("verify", merged, whole, cwd=tmp_path).ok()
+    checkout.run("archive", "verify", merged, whole, cwd=tmp_path).ok()
     shutil.rmtree(merged / "cells" / sorted(cells(merged))[0])  # as if it had been interrupted
-    checkout.run("merge", *shards, "--no-report", "--out", merged, cwd=tmp_path).ok()
+    checkout.run("archive", "merge", *shards, "--no-report", "--out", merged, cwd=tmp_path).ok()
     same(captures(merged), captures(whole))

@@ -82,7 +82,7 @@ def test_resume_finds_the_interrupted_one(checkout: Checkout, tmp_path: Path) ->
 def test_the_hint_of_agree_works_as_typed(checkout: Checkout, tmp_path: Path) -> None:
     spec = spec_in(tmp_path)
     words = ["--set", "pace=1 Mbit/s", "--where", "delay=10 ms", "--seed", 3, "--repetitions", 1, "--jobs", 2]
-    done = interrupted(checkout, "agree", spec.name, *words, "--backends", "virtual,guest", cwd=tmp_path)
+    done = interrupted(checkout, "compare", "backends", spec.name, *words, "--backends", "virtual,guest", cwd=tmp_path)
     again = as_typed(checkout, done.err, tmp_path)
     assert again.status in (0, 1) and "Metrics, over all places" in again.out, again
     out = tmp_path / again.out.splitlines()[-1]
@@ -96,7 +96,7 @@ def test_a_wrong_directory(checkout: Checkout, tmp_path: Path) -> None:
     somebody.mkdir()
     (somebody / "chapter1.tex").write_text("mine")
     (tmp_path / "empty").mkdir()
-    for command in (["run", spec, "--no-report"], ["agree", spec, "--backends", "virtual,guest"]):
+    for command in (["run", spec, "--no-report"], ["compare", "backends", spec, "--backends", "virtual,guest"]):
         for out in ("typo", "empty", "thesis"):
             done = checkout.run(*command, "--where", "delay=10 ms", "--resume", "--out", out, cwd=tmp_path)
             assert (done.status, done.out) == (2, ""), done

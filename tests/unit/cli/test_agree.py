@@ -1,4 +1,4 @@
-"""`netwarp agree`: mistakes in its arguments, and a back end that cannot run here."""
+"""`netwarp compare backends`: mistakes in its arguments, and a back end that cannot run here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.specs import BASE
         (["--backends", "virtual,guest", "--inventory", "rack.yml"], "--inventory FILE belongs to the back end hosts"),
         (["--backends", "virtual,fast"], "wants two different ones"),
         (["--backends", "virtual,virtual"], "wants two different ones"),
-        ([], "netwarp agree RUN_A RUN_B"),
+        ([], "netwarp compare backends RUN_A RUN_B"),
         (["--backends", "virtual,guest", "--resume"], "--resume wants --out"),
         (["--backends", "virtual,guest", "--jobs", "0"], "--jobs 0: at least 1"),
         (["there", "--backends", "virtual,guest"], "one of the two"),
@@ -29,7 +29,7 @@ def test_mistakes_run_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "spec.toml").write_text(BASE)
-    assert main(["agree", "spec.toml", *arguments]) == 2
+    assert main(["compare", "backends", "spec.toml", *arguments]) == 2
     assert says in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["spec.toml"]
 
@@ -40,6 +40,6 @@ def test_a_back_end_that_cannot_run_here_is_77_before_anything_runs(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NETWARP_KERNEL", str(tmp_path / "none"))
     (tmp_path / "spec.toml").write_text(BASE)
-    assert main(["agree", "spec.toml", "--backends", "virtual,guest"]) == 77
+    assert main(["compare", "backends", "spec.toml", "--backends", "virtual,guest"]) == 77
     assert "the virtual back end cannot run here" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["spec.toml"]

@@ -1,4 +1,4 @@
-"""`netwarp claims`: every source's number, those of a run today and era-like, the counts, and what was amended."""
+"""`netwarp compare claims`: each source's number, those of a run today and era-like, counts, and amendments."""
 
 from __future__ import annotations
 

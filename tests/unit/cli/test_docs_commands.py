@@ -15,7 +15,8 @@ from netwarp.core.errors import SpecError
 from support.docs_kit import IN_ORDER, LANGUAGES, NOT_RUN, PAGES, ROOT, blocks, inline, not_run
 
 PLACEHOLDERS = {"SPEC": "mine.toml", "FILE...": "a.pcap", "CAPTURE...": "a.pcap"}
-PLANNED = ("run", "plan", "agree", "shell")
+PLANNED = ("run", "plan", "compare backends", "shell")
+GROUPS = ("archive", "compare", "kernel")
 MESSAGES = ("netwarp is not set up yet",)
 FENCED = [line for page in PAGES if page != IN_ORDER[0] for block in blocks(page) if block.language in ("sh", "console")
           for line in block.lines if line.startswith(("netwarp ", "make "))]  # fmt: skip
@@ -36,10 +37,15 @@ def words_of(line: str) -> list[str]:
     return [PLACEHOLDERS.get(word, word) for word in shlex.split(re.split(r" > | '?\|\|'? ", line)[0])[1:]]
 
 
+def command_of(words: list[str]) -> str:
+    """The command: two words where the first is that of a group."""
+    return " ".join(words[: 2 if words[0] in GROUPS else 1])
+
+
 def check_plan(words: list[str]) -> None:
     """Where it names an experiment that there is, the cells it asks for can be planned."""
     args = make_parser().parse_args(words)
-    if words[0] in PLANNED and args.spec is not None and not args.spec.isupper():
+    if command_of(words) in PLANNED and args.spec is not None and not args.spec.isupper():
         assert plan_of(args, None).cells
 
 
@@ -72,14 +78,13 @@ def test_a_command_in_the_text(line: str, here: Path, capsys: pytest.CaptureFixt
             dry(words, here)
         return
     words = words_of(line)
-    command = words[:2] if words[0] == "kernel" else words[:1]
     with pytest.raises(SystemExit) as ended:
-        make_parser().parse_args([*command, "--help"])
+        make_parser().parse_args([*command_of(words).split(), "--help"])
     assert ended.value.code == 0
     known = capsys.readouterr().out
     for option in (word for word in words if word.startswith("--")):
         assert re.search(rf"(?<![\w-]){option}(?![\w-])", known), (option, known)
-    if words[0] in PLANNED and len(words) > 1 and not words[1].startswith("-"):
+    if command_of(words) in PLANNED and not words[-1].startswith("-") and len(words) > len(command_of(words).split()):
         check_plan(words)
 
 

@@ -1,11 +1,12 @@
-"""A command imports only what it uses."""
+"""The table of commands: what they declare, the homes of --help, and that a command imports only what it uses."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 
-from netwarp.cli import COMMANDS, make_parser
+import pytest
+from netwarp.cli import COMMANDS, HOMES, make_parser
 from support.captures import recorded
 
 SAYS_MODULES = """
@@ -42,10 +43,34 @@ def test_a_capture_as_text_needs_no_report() -> None:
 
 
 def test_the_table_of_commands_is_what_they_declare() -> None:
-    """In the order of --help; each alone too."""
+    """All together, and each alone."""
     declared = make_parser()._subparsers
     assert declared is not None
     (choices,) = (action.choices for action in declared._group_actions)
-    assert choices is not None and list(choices) == list(COMMANDS)
+    assert choices is not None and set(choices) == set(COMMANDS)
     for command in COMMANDS:
         make_parser(command).format_help()
+
+
+def test_help_lists_every_command_in_its_home_on_one_screen() -> None:
+    """24 lines of 80 columns, and two words are left for commands to come."""
+    lines = make_parser("doctor").format_help().splitlines()
+    listed = [line.split() for line in lines if line.startswith("  ") and not line.startswith("  -")]
+    assert len(lines) <= 24 and max(map(len, lines)) <= 80
+    assert [words[0] for words in listed if words[0] in HOMES and words[1] in HOMES[words[0]]] == list(HOMES)
+    assert {word for words in listed for word in words[:2]} >= set(COMMANDS) and len(COMMANDS) <= 14
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("compare a b", "compare runs a b"), ("compare --json a b", "compare runs --json a b")],
+)
+def test_a_command_without_a_verb_is_its_usual_one(typed: str, meant: str) -> None:
+    assert make_parser("compare").parse_args(typed.split()) == make_parser("compare").parse_args(meant.split())
+
+
+def test_an_unknown_command_is_an_error_that_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match=r"^2$"):
+        make_parser().parse_args(["agree", "a", "b"])
+    said = capsys.readouterr().err
+    assert [word for word in COMMANDS if f"'{word}'" not in said] == []
