@@ -2,7 +2,7 @@
 /*
  * trace: switches on the kernel's tracepoints of SCTP and TCP (trace_buffer.h), and at the end of the cell
  * decodes the kernel's ring buffer of events into a file, which
- * orchestrator/netwarp/measure/kernel_trace.py reads. Guests only.
+ * orchestrator/netwarp/measure/kernel_samples.py reads. Guests only.
  *
  * The buffer is read once, at the end: until then no event wakes a process, so captures are the same with
  * and without a trace. The kernel stamps events with CLOCK_MONOTONIC, which costs virtual time only when it

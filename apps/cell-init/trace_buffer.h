@@ -19,7 +19,7 @@ enum trace_kind {
 
 /*
  * One event: 64 bytes, little endian, written as they are to apps/trace.bin. A field that the event does
- * not have is 0. measure/kernel_trace.py reads this layout: change both and docs/formats.md together.
+ * not have is 0. measure/kernel_samples.py reads this layout: change both and docs/formats.md together.
  */
 struct trace_record {
 	int64_t t_ns;	     /* CLOCK_MONOTONIC */

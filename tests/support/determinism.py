@@ -27,7 +27,7 @@ import msgspec
 from netwarp.core.types import Cell, Outcome
 from netwarp.experiment import load_spec
 from netwarp.guestkernel import find_kernel
-from netwarp.measure.calibration.tcp_probes import S, probes
+from netwarp.measure.calibration.tcp import S, probes
 from netwarp.plan import make_plan
 from netwarp.sandbox import VirtualBackend
 from netwarp.store.run_dir import CellDir, RunDir

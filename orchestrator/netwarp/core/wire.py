@@ -8,10 +8,11 @@ ICMP, TCP, UDP, SCTP = 1, 6, 17, 132
 IP_PROTOCOLS = {"tcp": TCP, "mptcp": TCP, "sctp": SCTP, "udp": UDP, "icmp": ICMP}
 """A flow's protocol -> the protocol number in the IP header."""
 
+ETHERNET_HEADER_BYTES = 14
 FIN, SYN, RST, PSH, ACK, ECE, CWR = 1, 2, 4, 8, 16, 64, 128
+"""Flags of the TCP header (RFC 9293 3.1, RFC 3168 6.1)."""
 ECN_MASK, CE = 3, 3
 """The low two bits of IP's TOS, and "congestion experienced" (RFC 3168 5)."""
-"""Flags of the TCP header (RFC 9293 3.1, RFC 3168 6.1)."""
 
 MP_CAPABLE, MP_JOIN, DSS, ADD_ADDR, REMOVE_ADDR, MP_PRIO, MP_FAIL, MP_FASTCLOSE, MP_TCPRST = range(9)
 """Subtypes of the MPTCP option (RFC 8684 8.2)."""

@@ -21,7 +21,6 @@ from ..store.ndjson import last
 from ..store.run_dir import CellDir, write_json, write_packed_json
 from ..testbed.layout import make_layout
 from . import series
-from .agents import agent_metrics
 from .capture_point import CapturePoint, captured_links, read_point
 from .cell_records import CellRecords, kernel_counters, read_cell_records
 from .checks import (
@@ -33,20 +32,18 @@ from .checks import (
     relative,
     sent_check,
     utilization_check,
+    within_clocks,
 )
-from .clock_limits import within_clocks
 from .events import flow_events, timeline_events
 from .flow_packets import check_ports, packets_at_both_ends
 from .groups import flow_metrics, without_values
-from .groups.cpu import cpu_metrics
-from .groups.datagrams import datagram_metrics, datagrams_at
+from .groups.counters import agent_metrics, aqm_metrics, counted_at_end, cpu_metrics, mark_checks
 from .groups.flow_sharing import flow_sharing_metrics, jain_index
-from .kernel_trace import path_traces, read_trace, trace_check, with_thresholds
+from .groups.traffic import datagram_metrics, datagrams_at
+from .kernel_samples import path_traces, read_samples, read_trace, trace_check, with_thresholds
 from .observation import FlowObservation, moments_of, program_end, program_window, window_of
 from .packets_around_fault import packets_around_fault
 from .pages import pages_check
-from .queue_management import aqm_metrics, counted_at_end, mark_checks
-from .socket_samples import read_samples
 
 
 @dataclasses.dataclass(frozen=True)

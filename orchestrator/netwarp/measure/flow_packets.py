@@ -63,10 +63,23 @@ class FlowPackets:
     peers: Mapping[str, int]
     t0_realtime_ns: int
 
+    def mask(self, table: Rows, *, back: bool = False) -> Bools:
+        """The rows of a table of this point (segments, chunks, SACKs, packets) that the flow's sender sent; back: its
+        receiver.
+        """
+        mine = np.zeros(len(table), dtype=np.bool_)
+        for row, sends in self.data_direction.items():
+            mine |= (table["flow"] == row) & (table["direction"] == (1 - sends if back else sends))
+        return mine
+
+    def rows(self, table: Rows, *, back: bool = False) -> Rows:
+        """These rows."""
+        return table[self.mask(table, back=back)]
+
     @functools.cached_property
     def sent_chunks(self) -> Rows:
         """The SCTP chunks that the flow's sender sent. Shared by all who ask: read-only."""
-        return _shared(sent_rows(self, self.point.capture.chunks))
+        return _shared(self.rows(self.point.capture.chunks))
 
     @functools.cached_property
     def data_chunks(self) -> Rows:
@@ -77,7 +90,7 @@ class FlowPackets:
     @functools.cached_property
     def sent_segments(self) -> Rows:
         """The TCP segments that the flow's sender sent."""
-        return _shared(sent_rows(self, self.point.capture.segments))
+        return _shared(self.rows(self.point.capture.segments))
 
     @functools.cached_property
     def data_segments(self) -> Rows:
@@ -257,14 +270,6 @@ def _columns(rows: Rows, t_ns: Ints, path: Ints) -> PacketColumns:
         acks=rows["acks"].astype(np.bool_),
         marked=rows["tos"] & ECN_MASK == CE,
     )
-
-
-def sent_rows(packets: FlowPackets, table: Rows) -> Rows:
-    """The rows of a point's segments or chunks that this flow's sender sent."""
-    keep = np.zeros(len(table), dtype=np.bool_)
-    for row, sends in packets.data_direction.items():
-        keep |= (table["flow"] == row) & (table["direction"] == sends)
-    return table[keep]
 
 
 def tcp_directions(packets: FlowPackets, *, at_sender: bool = True) -> list[Direction]:

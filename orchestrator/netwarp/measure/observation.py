@@ -17,14 +17,13 @@ from ..store.app_records import AppRecord, Connected
 from ..store.derived import PageObject
 from ..store.init_records import Exit
 from ..store.ndjson import of_kind
-from .bytes_in_flight import Outstanding, outstanding_of
 from .delivery import Delivery, delivered
-from .faults import Fault, faults_met, links_of
 from .flow_packets import FlowPackets, PacketColumns
+from .kernel_samples import Samples
 from .message_delays import Messages, messages_of, stream_messages
 from .pages import page_objects
-from .sent_times import arrival_of_first_sent_since
-from .socket_samples import Samples
+from .planned_paths import Fault, faults_met, links_of
+from .sent_data import Outstanding, arrival_of_first_sent_since, outstanding_of
 
 Result = TypeVar("Result")
 

@@ -15,10 +15,10 @@ from ..core.outputs import MOST_PACKETS
 from ..core.types import Flow
 from ..core.wire import DATA, FIN, HEARTBEAT, HEARTBEAT_ACK, I_DATA, RST, SYN, chunk_name
 from ..store.derived import NearPacket
-from .faults import Fault
 from .flow_packets import FlowPackets
 from .observation import FlowObservation, Moments, first_ns
-from .sent_times import arrival_of_first_sent_since, data_units, same_connections
+from .planned_paths import Fault
+from .sent_data import arrival_of_first_sent_since, data_units, same_connections
 
 FLAGS = ((SYN, "SYN"), (FIN, "FIN"), (RST, "RST"))
 

@@ -12,10 +12,9 @@ from ..captures.time_spans import bin_s, binned_bit_s
 from ..core.types import Cell, Flow
 from ..store.derived import FaultSpan, FlowSeries, Sampled
 from .capture_point import CapturePoint
-from .faults import faults_of
 from .flow_packets import FlowPackets
-from .kernel_trace import PathTrace
-from .socket_samples import NUMBERS, Samples
+from .kernel_samples import NUMBERS, PathTrace, Samples
+from .planned_paths import faults_of
 
 TRACE_POINTS = 4000
 TRACE_COLUMNS = ("t_s", "cwnd_bytes", "ssthresh_bytes", "flight_bytes")

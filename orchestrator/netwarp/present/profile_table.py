@@ -13,7 +13,7 @@ from ..experiment import list_profiles
 from ..experiment.problems import Problems
 from ..experiment.profiles import PROFILES, read_profile
 from ..measure.calibration.datagram_probes import read_link
-from ..measure.calibration.expected_delays import delays_of
+from ..measure.calibration.expected import delays_of
 from ..store.calibration import Row
 
 BEGIN, END = "<!-- made by `netwarp calibrate --markdown` -->\n", "<!-- end of what is made -->\n"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from netwarp.core.types import Cell, Event, LinkImpairment
 from netwarp.measure.cell_records import kernel_counters
-from netwarp.measure.kernel_trace import PathTrace, path_traces, read_trace
+from netwarp.measure.kernel_samples import PathTrace, path_traces, read_trace
 from netwarp.store.init_records import Proc
 from netwarp.testbed.steps import Step
 from support.apps_lab import MS, Options, Run, S, make_cell, run

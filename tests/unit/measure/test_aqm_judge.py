@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from netwarp.measure.calibration.aqm_judge import _control_law_s, _given_out_ns, _sojourn_s, _waiting_bytes
+from netwarp.measure.calibration.aqm import _control_law_s, _given_out_ns, _sojourn_s, _waiting_bytes
 from netwarp.measure.calibration.datagrams import Way
 
 MS = 10**6

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from netwarp.core.types import Flow, Program
 from netwarp.core.types import Path as FlowPath
-from netwarp.measure.accepted_data import NEVER
-from netwarp.measure.asked_pages import AskedPage, asked_pages
 from netwarp.measure.capture_point import CapturePoint
+from netwarp.measure.delivery import NEVER
 from netwarp.measure.flow_packets import packets_at_both_ends
+from netwarp.measure.pages import AskedPage, asked_pages
 from scapy.layers.inet import IP, TCP
 from support.captures import ether, pcap, read
 

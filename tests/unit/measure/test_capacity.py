@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from netwarp.core.types import Cell
-from netwarp.measure.capacity import capacity_bit_s, rates_change
+from netwarp.measure.planned_paths import capacity_bit_s, rates_change
 from support.specs import BASE, cell_of, replaced
 
 S = 10**9

@@ -18,8 +18,8 @@ from netwarp.core.errors import CaptureError
 from netwarp.core.metrics.catalogue import METRICS
 from netwarp.core.types import Event, Link, Program
 from netwarp.measure.cell import analyze_cell
+from netwarp.measure.kernel_samples import time_weighted_mean
 from netwarp.measure.message_delays import NEVER, Messages
-from netwarp.measure.socket_samples import time_weighted_mean
 from netwarp.store.app_records import (
     Association,
     Connected,
@@ -433,8 +433,8 @@ def test_the_kernels_samples_and_words(tmp_path: Path) -> None:
 
 
 def test_more_of_the_kernels_words(tmp_path: Path) -> None:
+    from netwarp.measure.kernel_samples import read_samples
     from netwarp.measure.series import _columns
-    from netwarp.measure.socket_samples import read_samples
 
     def sample(t_s: int, state: str, **more: Any) -> Sample:
         path = PathState("10.1.2.1", state=state, cwnd_bytes=1, srtt_ns=0, rto_ns=t_s * S, **more)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from netwarp.core.metrics.catalogue import METRICS
 from netwarp.core.types import Flow, Path
-from netwarp.measure.clock_limits import BETWEEN_ENDS, COUNTED, FROM_AN_EVENT, JUDGED, within_clocks
+from netwarp.measure.checks import BETWEEN_ENDS, COUNTED, FROM_AN_EVENT, JUDGED, within_clocks
 from netwarp.store.init_records import Ready
 
 FLOW = Flow("f", "sctp", "a", "b", (Path("p1", "p1", "p1", None, 50_000_000),), 5001, 0, None, None, 1000)

@@ -9,7 +9,7 @@ from netwarp.core.types import Flow
 from netwarp.core.types import Path as FlowPath
 from netwarp.measure.capture_point import CapturePoint
 from netwarp.measure.flow_packets import packets_at_both_ends
-from netwarp.measure.groups.closing import unclosed_ends
+from netwarp.measure.groups.timers import unclosed_ends
 from support.captures import ISN, T, chunk, pcap, read, sctp, segment
 from support.sctp_story import Packet, at_receiver, handshake
 from support.tcp_story import MS, PEER, Story

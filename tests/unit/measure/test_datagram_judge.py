@@ -13,9 +13,15 @@ from netwarp.measure.calibration import ON_THE_WALL_CLOCK, VIRTUAL, WALL, Budget
 from netwarp.measure.calibration.datagram_judge import judge_ways
 from netwarp.measure.calibration.datagram_probes import NETEM, PROBE_BYTES, read_link, sending_ns
 from netwarp.measure.calibration.datagrams import Way
-from netwarp.measure.calibration.expected_delays import binomial_bound, chain_bound, chi_square_bound, delays_of
-from netwarp.measure.calibration.loss_judge import chi_square, run_lengths
-from netwarp.measure.calibration.tcp_probes import Probe
+from netwarp.measure.calibration.expected import (
+    binomial_bound,
+    chain_bound,
+    chi_square,
+    chi_square_bound,
+    delays_of,
+    run_lengths,
+)
+from netwarp.measure.calibration.tcp import Probe
 from netwarp.present.profile_table import profile_table
 from netwarp.store.calibration import Row
 from support.checkout import ROOT

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from netwarp.core.types import Flow
 from netwarp.core.types import Path as FlowPath
-from netwarp.measure.bytes_in_flight import outstanding_of
 from netwarp.measure.capture_point import CapturePoint
 from netwarp.measure.flow_packets import packets_at_both_ends
+from netwarp.measure.sent_data import outstanding_of
 from support.captures import T, pcap, read
 from support.sctp_story import data, handshake, sack
 from support.tcp_story import Story

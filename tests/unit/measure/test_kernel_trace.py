@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from netwarp.captures.native import Rows
 from netwarp.core.types import Cell
 from netwarp.measure.cell_records import kernel_counters
-from netwarp.measure.kernel_trace import RECORD, path_traces, read_trace, trace_check, with_thresholds
+from netwarp.measure.kernel_samples import RECORD, Samples, path_traces, read_trace, trace_check, with_thresholds
 from netwarp.measure.series import TRACE_POINTS, trace_series
-from netwarp.measure.socket_samples import Samples
 from netwarp.store.init_records import Proc, Trace
 from netwarp.testbed.compile import Clock, compile_cell
 from support.cell_init_driver import Driver

@@ -10,10 +10,10 @@ from netwarp.core.types import Flow
 from netwarp.core.types import Path as FlowPath
 from netwarp.core.wire import DATA, HEARTBEAT, HEARTBEAT_ACK, I_DATA
 from netwarp.measure.capture_point import CapturePoint
-from netwarp.measure.faults import Fault
 from netwarp.measure.flow_packets import FlowPackets, packets_at_both_ends
 from netwarp.measure.observation import FlowObservation, Moments
 from netwarp.measure.packets_around_fault import moments_ns, packets_around_fault
+from netwarp.measure.planned_paths import Fault
 from support.captures import ISN, T, association, chunk, data_chunk, pcap, read, sctp
 from support.recorded_cell import make_cell
 

@@ -19,7 +19,7 @@ from netwarp.measure.models.throughput_models import (
     timeout_share,
 )
 from netwarp.measure.models.timer_ranges import allowed_waits, backoff_of
-from netwarp.measure.sent_times import Sending
+from netwarp.measure.sent_data import Sending
 
 NO_WINDOW = 1e9
 

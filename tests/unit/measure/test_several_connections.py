@@ -10,12 +10,12 @@ from netwarp.core.types import Flow
 from netwarp.core.types import Path as FlowPath
 from netwarp.core.wire import TCP
 from netwarp.measure.capture_point import CapturePoint
-from netwarp.measure.faults import Fault
 from netwarp.measure.flow_packets import FlowPackets, packets_at_both_ends
 from netwarp.measure.groups.recovery import undelivered
 from netwarp.measure.groups.timers import timer_metrics
 from netwarp.measure.observation import FlowObservation
-from netwarp.measure.sent_times import arrival_of_first_sent_since
+from netwarp.measure.planned_paths import Fault
+from netwarp.measure.sent_data import arrival_of_first_sent_since
 from scapy.layers.inet import IP
 from scapy.layers.inet import TCP as Segment
 from support.captures import ISN, T, Timed, chunk, data_chunk, ether, init_chunk, pcap, read, sctp

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from netwarp.captures import read_captures
 from netwarp.core.outputs import MOMENTS, MOST_PACKETS
-from netwarp.measure.bytes_in_flight import Outstanding, rounds
 from netwarp.measure.cell import analyze_cell
+from netwarp.measure.sent_data import Outstanding, rounds
 from netwarp.store import compressed
 from netwarp.store.app_records import PathState, Sample
 from support.captures import DATA

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from netwarp.core.types import Cell
-from netwarp.measure.faults import faults_met, faults_of
+from netwarp.measure.planned_paths import faults_met, faults_of
 from netwarp.store.init_records import Exit, Timeline
 from netwarp.testbed.compile import Clock, S, compile_cell
 from netwarp.testbed.readback import verify

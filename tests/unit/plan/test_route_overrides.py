@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from netwarp.core.types import Cell
 from netwarp.experiment import load_spec
-from netwarp.measure.faults import links_of
+from netwarp.measure.planned_paths import links_of
 from netwarp.plan import make_plan
 from netwarp.plan.types import Plan
 from netwarp.testbed.compile import Clock, compile_cell

@@ -7,7 +7,7 @@ import math
 import msgspec
 import pytest
 from netwarp.core.types import Cell, from_json, to_json
-from netwarp.measure.queue_management import aqm_metrics
+from netwarp.measure.groups.counters import aqm_metrics
 from netwarp.testbed.aqm import AqmQdisc, aqm_stage, idle_table
 from netwarp.testbed.compile import Clock, compile_cell
 from netwarp.testbed.netem import Netem

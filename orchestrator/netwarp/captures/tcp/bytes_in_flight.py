@@ -1,6 +1,6 @@
 """A sender's bytes in flight, first flight and rounds, and idle times, from a capture at the sender.
 
-Sequence numbers are relative: the SYN is 0, the first byte of payload 1. measure/bytes_in_flight.py has the same for a
+Sequence numbers are relative: the SYN is 0, the first byte of payload 1. measure/sent_data.py has the same for a
 flow of an experiment, of SCTP and MPTCP too.
 """
 

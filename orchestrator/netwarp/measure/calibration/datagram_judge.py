@@ -13,15 +13,15 @@ import numpy as np
 
 from ...core.numbers import given
 from ...core.types import Event, LinkImpairment
+from ...core.wire import ETHERNET_HEADER_BYTES
 from ...store.calibration import Curve, Row
 from ...testbed.delays import overtakers
-from .aqm_judge import judge_aqm
-from .datagram_probes import BRACKET_NS, CHANGED_NS, PROBE_BYTES, sending_ns
+from .aqm import judge_aqm
+from .datagram_probes import BRACKET_NS, CHANGED_NS, sending_ns
 from .datagrams import Way, both_ways
-from .expected_delays import Delays, Floats, delays_of, distance_bound
-from .loss_judge import altered, losses, run_lengths, share
-from .rule_judge import judge_rules
-from .tcp_probes import Probe
+from .expected import PROBE_BYTES, Delays, Floats, altered, delays_of, distance_bound, losses, run_lengths, share
+from .rules import judge_rules
+from .tcp import Probe
 
 CURVE_POINTS = 101
 
@@ -140,7 +140,7 @@ def _queue(probe: Probe, name: str, way: Way, shape: LinkImpairment, clock: Cloc
     came = way.came
     enters = way.sent_ns + shape.one_way_delay_ns
     leaves = way.arrived_ns[way.arrival[came]]
-    sizes = way.ip_bytes + (14 if shape.layer == "ethernet" else 0)
+    sizes = way.ip_bytes + (ETHERNET_HEADER_BYTES if shape.layer == "ethernet" else 0)
     gone = np.searchsorted(leaves, enters, side="right")
     dropped = ~came
     rate = float(shape.rate_bit_s or 0)

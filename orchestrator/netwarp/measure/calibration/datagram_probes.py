@@ -15,13 +15,13 @@ import msgspec
 
 from ...core.types import Cell, Event, Flow, Link, LinkImpairment, Program
 from ...core.types import Path as FlowPath
+from ...core.wire import ETHERNET_HEADER_BYTES
 from ...experiment import parse_spec
 from ...plan import make_plan
-from .expected_delays import delays_of
-from .tcp_probes import Probe, probe_cell
+from .expected import PROBE_BYTES, delays_of
+from .tcp import Probe, probe_cell
 
 US, MS, S = 10**3, 10**6, 10**9
-PROBE_BYTES = 100
 PORTS = (7001, 7002)
 START_NS = S
 APART_NS = 100 * MS
@@ -138,7 +138,8 @@ def sending_ns(shape: LinkImpairment, ip_bytes: int) -> int:
     """The time to send a packet at the rate of its direction, at the layer that the rate counts; rounded up."""
     if shape.rate_bit_s is None:
         return 0
-    return -(-8 * 10**9 * (ip_bytes + (14 if shape.layer == "ethernet" else 0)) // shape.rate_bit_s)
+    extra = ETHERNET_HEADER_BYTES if shape.layer == "ethernet" else 0
+    return -(-8 * 10**9 * (ip_bytes + extra) // shape.rate_bit_s)
 
 
 def _echoes(name: str, link: Link, program: Path, budget: Budget, seed: int) -> Cell:

@@ -10,9 +10,9 @@ import numpy as np
 from ...captures.native import Floats
 from ...core.types import OptionValue
 from ...store.derived import PageObject
-from ..asked_pages import asked_pages
 from ..models.lee2008 import BEST_FOR_B, CORRECTED, HEADER_BYTES, Page, Protocol, response_time_s
 from ..observation import FlowObservation
+from ..pages import asked_pages
 
 
 def page_metrics(observation: FlowObservation) -> dict[str, float | None]:

@@ -16,7 +16,7 @@ from ..models.link_queue import departures, passage_of, waiting
 from ..models.throughput_models import RANDOM_OVER_PERIODIC, mathis_packets_s, pftk_packets_s, sawtooth_packets_s
 from ..models.timer_ranges import TCP_RTO_MAX_S, backoff_of
 from ..observation import FlowObservation
-from ..sent_times import Sending, sending_of
+from ..sent_data import Sending, sending_of
 from .retransmission import retransmission_metrics
 
 TCP_RTO_MIN_S = 0.2

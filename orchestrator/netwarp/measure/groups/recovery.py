@@ -11,10 +11,10 @@ from ...core.types import Flow
 from ...core.wire import HEARTBEAT_ACK
 from ...store.app_records import GaveUp
 from ...store.ndjson import last
-from ..faults import Fault
 from ..flow_packets import FlowPackets
 from ..observation import FlowObservation, first_ns
-from ..sent_times import arrival_of_first_sent_since, data_units, same_connections, unit_paths
+from ..planned_paths import Fault
+from ..sent_data import arrival_of_first_sent_since, data_units, same_connections, unit_paths
 
 
 def recovery_metrics(observation: FlowObservation) -> dict[str, float | None]:
@@ -111,16 +111,9 @@ def heartbeat_answers_ns(flow: Flow, sender: FlowPackets, path: int) -> Ints:
     chunks = sender.point.capture.chunks
     if flow.protocol != "sctp":
         return np.zeros(0, dtype=np.int64)
-    rows = chunks[chunks["type"] == HEARTBEAT_ACK]
-    mine = np.array(
-        [
-            sender.data_direction.get(int(row["flow"])) == 1 - int(row["direction"])
-            and sender.path_index[int(row["path"])] == path
-            for row in rows
-        ],
-        dtype=np.bool_,
-    )
-    times: Ints = rows["time_ns"][mine] - sender.t0_realtime_ns
+    rows = sender.rows(chunks, back=True)
+    rows = rows[rows["type"] == HEARTBEAT_ACK]
+    times: Ints = rows["time_ns"][unit_paths(sender, rows) == path] - sender.t0_realtime_ns
     return times
 
 

@@ -140,11 +140,8 @@ def _idle(sender: FlowPackets, but: int, packet: int) -> bool:
 
 def _acknowledged(sender: FlowPackets, end: int, after_ns: int) -> list[int]:
     """When the first acknowledgement of the connection up to a data sequence number came after a time; [] if never."""
-    segments = sender.point.capture.segments
-    back = np.zeros(len(segments), dtype=np.bool_)
-    for flow, sends in sender.data_direction.items():
-        back |= (segments["flow"] == flow) & (segments["direction"] != sends)
-    acks = segments[back & (segments["options"] & DATA_ACK > 0) & (segments["time_ns"] > after_ns)]
+    acks = sender.rows(sender.point.capture.segments, back=True)
+    acks = acks[(acks["options"] & DATA_ACK > 0) & (acks["time_ns"] > after_ns)]
     reached = np.flatnonzero(acks["dsn"] - end >= 0)  # 64-bit numbers wrap, their distances do not
     return [int(acks["time_ns"][reached[0]])] if len(reached) else []
 
@@ -169,9 +166,7 @@ def _unanswered(sender: FlowPackets, path: int, since_ns: int, at_ns: int) -> bo
     """Whether something was sent to a path by since_ns that nobody had answered at at_ns."""
     chunks = sender.point.capture.chunks
     paths = np.array([sender.path_index.get(row, -1) for row in chunks["path"].tolist()])
-    ours: Bools = np.zeros(len(chunks), dtype=np.bool_)
-    for flow, sends in sender.data_direction.items():
-        ours |= (chunks["flow"] == flow) & (chunks["direction"] == sends)
+    ours = sender.mask(chunks)
     early = ours & (paths == path) & (chunks["time_ns"] <= since_ns)
     answered = chunks[~ours & (chunks["type"] == HEARTBEAT_ACK) & (chunks["time_ns"] < at_ns)]["message"]
     asked = chunks[early & (chunks["type"] == HEARTBEAT)]["message"]

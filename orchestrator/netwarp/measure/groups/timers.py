@@ -1,23 +1,38 @@
 """Metrics of what a flow waits for, and of promises that it keeps whatever is lost. Definitions: docs/metrics.md, Waits
 and promises.
 
-Times between packets are those of one host's own captures, where it sends them.
+Times between packets are those of one host's own captures, where it sends them. Both ends of a connection are closed:
+what each of them sent to close it was answered in the end (RFC 9293 3.6: each end's FIN is acknowledged; RFC 9260 9.2:
+SHUTDOWN by a SHUTDOWN ACK, that by a SHUTDOWN COMPLETE; RFC 8684 3.3.3: each end's DATA_FIN by a DATA_ACK).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ...captures.capture import rows_of_flows
+from ...captures.capture import rows_of_flow, rows_of_flows
+from ...captures.mptcp.data_level import DATA_ACK
 from ...captures.native import UNKNOWN, Ints, Rows
 from ...captures.time_spans import longest_gap
 from ...core.types import closing
-from ...core.wire import ABORT, COOKIE_ECHO, DATA, FIN, I_DATA, INIT, RST, SHUTDOWN, SHUTDOWN_ACK, SYN
+from ...core.wire import (
+    ABORT,
+    COOKIE_ECHO,
+    DATA,
+    DSS,
+    FIN,
+    I_DATA,
+    INIT,
+    RST,
+    SHUTDOWN,
+    SHUTDOWN_ACK,
+    SHUTDOWN_COMPLETE,
+    SYN,
+)
 from ...store.app_records import Notification, Summary
 from ...store.ndjson import last, of_kind
 from ..flow_packets import FlowPackets
 from ..observation import FlowObservation
-from .closing import unclosed_ends
 from .repairs import AWAY, repair_metrics
 
 TOLD_NS = 2000
@@ -33,7 +48,10 @@ def timer_metrics(observation: FlowObservation) -> dict[str, float | None]:
     if sender is None or receiver is None:
         return metrics
     sides = ((sender, True), (receiver, False))
-    sent = [_sent(packets, by_sender) for packets, by_sender in sides]
+    sent = [
+        tuple(packets.rows(getattr(packets.point.capture, name), back=not by_sender) for name in ("segments", "chunks"))
+        for packets, by_sender in sides
+    ]
     times = np.sort(
         np.concatenate([packets.data.t_ns if by_sender else packets.back.t_ns for packets, by_sender in sides])
     )
@@ -56,18 +74,6 @@ def timer_metrics(observation: FlowObservation) -> dict[str, float | None]:
 
 def _s(ns: int) -> float:
     return ns / 1e9
-
-
-def _sent(packets: FlowPackets, by_sender: bool) -> tuple[Rows, Rows]:
-    """The segments and chunks that one end sent."""
-    tables = []
-    for name in ("segments", "chunks"):
-        table = getattr(packets.point.capture, name)
-        keep = np.zeros(len(table), dtype=np.bool_)
-        for row, sends in packets.data_direction.items():
-            keep |= (table["flow"] == row) & (table["direction"] == (sends if by_sender else 1 - sends))
-        tables.append(table[keep])
-    return tables[0], tables[1]
 
 
 def _kinds(segments: Rows, chunks: Rows) -> tuple[int, int, int]:
@@ -182,3 +188,61 @@ def _on_failed_path(observation: FlowObservation, sender: FlowPackets) -> int:
         within = carries & (data.t_ns > since_ns) & (data.t_ns <= until_ns)
         count += sum(int((within & (data.path == number)).sum()) for number, gone in away.items() if gone)
     return count
+
+
+WRAP = 1 << 32
+"""A DATA_FIN may have 32 bits of its number only."""
+
+
+def unclosed_ends(sender: FlowPackets, receiver: FlowPackets) -> float:
+    """Ends that were never closed, each by the captures of its own host: of every connection that was set up (subflow,
+    association), and of MPTCP's connection as a whole. A reset or an ABORT closes the end that sends or receives it.
+    """
+    unclosed = 0
+    for packets, own_is_data in ((sender, True), (receiver, False)):
+        capture = packets.point.capture
+        own = {row: sends if own_is_data else 1 - sends for row, sends in packets.data_direction.items()}
+        for row, direction in own.items():
+            segments, chunks = (rows_of_flow(capture, name, row) for name in ("segments", "chunks"))
+            if len(chunks):
+                unclosed += not _association_closed(chunks, direction)
+            elif bool((segments["flags"] & (SYN | RST) == 0).any()):
+                unclosed += not _tcp_closed(segments, direction)
+        unclosed += not _mptcp_closed(packets, own)
+    return float(unclosed)
+
+
+def _tcp_closed(segments: Rows, own: int) -> bool:
+    if (segments["flags"] & RST > 0).any():
+        return True
+    sent = segments["direction"] == own
+    fins = segments[sent & (segments["flags"] & FIN > 0) & (segments["seq"] != UNKNOWN)]
+    return bool(len(fins)) and bool((segments["ack"][~sent] > (fins["seq"] + fins["payload_bytes"]).max()).any())
+
+
+def _association_closed(chunks: Rows, own: int) -> bool:
+    heard = chunks["direction"] != own
+    ends = (SHUTDOWN_ACK, SHUTDOWN_COMPLETE)
+    return bool((chunks["type"] == ABORT).any() or np.isin(chunks["type"][heard], ends).any())
+
+
+def _mptcp_closed(packets: FlowPackets, own: dict[int, int]) -> bool:
+    """True if a DATA_FIN of this end was answered; also if it sent none, as after a fallback to TCP, or if its peer
+    sends DATA_ACKs of 32 bits, which the analyser does not keep: those are not judged.
+    """
+    rows = list(own)
+    capture = packets.point.capture
+    options, segments = (rows_of_flows(capture, name, rows) for name in ("mptcp_options", "segments"))
+    if not len(options):
+        return True
+    direction = np.zeros(max(rows) + 1, dtype=np.uint8)
+    direction[rows] = [own[row] for row in rows]
+    fins = options[(options["subtype"] == DSS) & (options["dsn"] != UNKNOWN)]
+    fins = fins[fins["direction"] == direction[fins["flow"]]]
+    if not len(fins):
+        return True
+    payload = dict(zip(segments["packet"].tolist(), segments["payload_bytes"].tolist(), strict=True))
+    last = max(int(fin["dsn"]) + payload.get(int(fin["packet"]), 0) for fin in fins)
+    heard = (segments["direction"] != direction[segments["flow"]]) & (segments["options"] & DATA_ACK > 0)
+    beyond = (segments["dsn"][heard].astype(np.int64) - last) % WRAP
+    return not len(beyond) or bool(((beyond > 0) & (beyond < WRAP // 2)).any())

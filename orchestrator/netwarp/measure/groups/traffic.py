@@ -1,7 +1,7 @@
 """Metrics of a flow's amounts, rates and overhead on the wire. Definitions: docs/metrics.md, Volume and speed.
 
 From the receiver's capture, in the data direction. The calculated packet counts exist for whole transfers without
-retransmissions.
+retransmissions. Of UDP and ICMP only packets and bytes are known, by protocol and address pair.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import numpy as np
 
 from ...captures.native import Ints
 from ...captures.time_spans import bytes_in, rate_bit_s
-from ...core.types import Flow
-from ...core.wire import ACK, COOKIE_ACK, INIT, SYN
-from ..capacity import capacity_bit_s
+from ...core.types import Cell, Flow
+from ...core.wire import ACK, COOKIE_ACK, INIT, IP_PROTOCOLS, SYN
+from ...testbed.layout import make_layout
+from ..capture_point import CapturePoint
 from ..flow_packets import FlowPackets, PacketColumns
 from ..models.packet_count_model import acknowledgements, packets_of
 from ..observation import FlowObservation, Window, first_ns
+from ..planned_paths import capacity_bit_s
 from .retransmission import retransmission_metrics
 
 
@@ -87,11 +89,40 @@ def setup_time_s(flow: Flow, sender: FlowPackets) -> float | None:
     else:
         table, kind = capture.segments, capture.segments["flags"] & (SYN | ACK)
         asked, answered = kind == SYN, kind == SYN | ACK
-    times: list[int | None] = []
-    for condition, back in ((asked, 0), (answered, 1)):
-        mine = np.zeros(len(table), dtype=np.bool_)
-        for row, sends in sender.data_direction.items():
-            mine |= (table["flow"] == row) & (table["direction"] == sends ^ back)
-        times.append(first_ns(table["time_ns"], condition & mine))
-    begun, done = times
+    begun = first_ns(table["time_ns"], asked & sender.mask(table))
+    done = first_ns(table["time_ns"], answered & sender.mask(table, back=True))
     return None if begun is None or done is None else (done - begun) / 1e9
+
+
+def datagrams_at(cell: Cell, flow: Flow, receiver: CapturePoint | None, t0_realtime_ns: int) -> tuple[Ints, Ints]:
+    """(ns from T0, IP bytes) of every packet from the sender's address to the receiver's, at the receiver.
+
+    Fragments count as packets. Empty where the receiver was not captured.
+    """
+    if receiver is None:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    path, layout = flow.paths[0], make_layout(cell)
+    pair = (layout.interface(flow.sender, path.sender_link).ip, layout.interface(flow.receiver, path.receiver_link).ip)
+    packets = receiver.capture.packets
+    there = np.zeros(len(packets), dtype=np.bool_)
+    for number, ends in enumerate(receiver.addresses):
+        if set(ends) == set(pair):  # path direction 0 is from its first address
+            there |= (packets["path"] == number) & (packets["path_direction"] == ends.index(pair[0]))
+    rows = packets[(packets["protocol"] == IP_PROTOCOLS[flow.protocol]) & there]
+    return rows["time_ns"].astype(np.int64) - t0_realtime_ns, rows["ip_bytes"].astype(np.int64)
+
+
+def datagram_metrics(cell: Cell, flow: Flow, t_ns: Ints, ip_bytes: Ints, window: Window) -> dict[str, float | None]:
+    """packets, wire_bytes, throughput_bit_s, utilization_ratio of what arrived in the window, completion_time_s."""
+    ip_bytes, t_ns = ip_bytes[window.holds(t_ns)], t_ns[window.holds(t_ns)]
+    metrics: dict[str, float | None] = {"packets": float(len(t_ns)), "wire_bytes": float(ip_bytes.sum())}
+    if window.complete and window.end_ns is not None:
+        metrics["completion_time_s"] = (window.end_ns - flow.start_ns) / 1e9
+    if len(t_ns) and window.first_ns is not None and window.end_ns is not None and window.end_ns > window.first_ns:
+        rate = rate_bit_s(bytes_in(t_ns, ip_bytes, int(t_ns[0]), window.end_ns), window.end_ns - window.first_ns)
+        bottleneck = capacity_bit_s(cell, flow, flow.paths[0], int(t_ns[0]), window.end_ns)
+        metrics |= {
+            "throughput_bit_s": rate,
+            "utilization_ratio": rate / bottleneck if rate is not None and bottleneck else None,
+        }
+    return metrics

@@ -8,10 +8,10 @@ import numpy as np
 
 from ...captures.native import Floats
 from ...captures.sctp.totals import zero_windows
-from ..bytes_in_flight import rounds
 from ..flow_packets import associations_at, tcp_directions
+from ..kernel_samples import Samples, time_weighted_mean
 from ..observation import FlowObservation
-from ..socket_samples import Samples, time_weighted_mean
+from ..sent_data import rounds
 
 
 def window_growth_metrics(observation: FlowObservation) -> dict[str, float | None]:

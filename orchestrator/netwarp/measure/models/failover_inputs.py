@@ -8,7 +8,7 @@ from typing import Literal
 
 from ...core.topology import NoRoute, find_route
 from ...core.types import Cell, Event, Flow, Link
-from ..faults import faults_met, links_of
+from ..planned_paths import faults_met, links_of
 
 SYSCTL = "net.sctp."
 DEFAULT_RCVBUF_BYTES = 106_496

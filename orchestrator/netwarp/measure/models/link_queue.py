@@ -15,10 +15,10 @@ from ...captures.capture import read_captures
 from ...captures.native import Bools, Ints, Rows
 from ...captures.packet_matching import NOWHERE, match_packets
 from ...core.types import Cell, Flow, LinkImpairment
+from ...core.wire import ETHERNET_HEADER_BYTES
 from ..delivery import aborted_ns
 from ..flow_packets import FlowPackets
 
-ETHERNET_BYTES = 14
 INSTANT_NS = 2_000
 """Times closer than this are one instant: what two clock reads and a timer make of it."""
 
@@ -89,7 +89,7 @@ def passage_of(
     let_in = arrival != NOWHERE
     if not end:
         return None
-    bytes_sent = sent["ip_bytes"].astype(np.int64) + (ETHERNET_BYTES if shape.layer == "ethernet" else 0)
+    bytes_sent = sent["ip_bytes"].astype(np.int64) + (ETHERNET_HEADER_BYTES if shape.layer == "ethernet" else 0)
     passage = Passage(
         came_ns=sent["time_ns"] + shape.one_way_delay_ns,
         let_in=let_in,

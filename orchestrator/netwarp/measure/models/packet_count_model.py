@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 
 from ...core.types import Cell, Flow
-from ..faults import links_of
+from ..planned_paths import links_of
 
 IP_BYTES, TCP_BYTES, TIMESTAMPS_BYTES = 20, 20, 12
 SCTP_BYTES, CHUNK_BYTES = 12, 16

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...captures.native import Ints
 from ...core.timer_wheel import HZ, slot_s
-from ..sent_times import Sending
+from ..sent_data import Sending
 from .failover_inputs import FailoverConditions, FailoverSettings
 
 JIFFY_S = 1 / HZ

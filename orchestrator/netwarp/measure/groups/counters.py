@@ -1,15 +1,21 @@
-"""Metrics of the AQM qdiscs' own counters, and a check of their marks against the captures."""
+"""Metrics that are counted, not captured: of AQM qdiscs, of agents, of the CPU time that a flow's programs took."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..core.types import Cell, Check, DirectionName
-from ..core.wire import CE, ECN_MASK
-from ..store.init_records import Dump
-from ..testbed.layout import Layout
-from ..testbed.readback import Qdisc, decode, decode_qdiscs
-from .capture_point import CapturePoint
+from ...core.types import Cell, Check, DirectionName, Flow
+from ...core.wire import CE, ECN_MASK
+from ...store import compressed
+from ...store.app_records import Freeze, Retransmit, read_app_log
+from ...store.init_records import Dump, Exit
+from ...store.ndjson import of_kind
+from ...store.run_dir import CellDir
+from ...testbed.agents import agent_id, agents_of, forwarding
+from ...testbed.layout import Layout
+from ...testbed.nftables import decode_rules
+from ...testbed.readback import Qdisc, decode, decode_qdiscs
+from ..capture_point import CapturePoint
 
 Counted = Mapping[tuple[str, DirectionName], Qdisc]
 """(link, direction) -> its AQM as the last dump of the cell shows it."""
@@ -80,3 +86,40 @@ def mark_checks(cell: Cell, counted: Counted, points: Mapping[str, CapturePoint]
             0 <= qdisc.marked_packets - came <= qdisc.queued_packets,
             f"{qdisc.kind} marked {qdisc.marked_packets} and holds {qdisc.queued_packets} packets; {came} came marked",
         )
+
+
+def agent_metrics(cell: Cell, directory: CellDir, dumps: Sequence[Dump]) -> dict[str, float | None]:
+    """Metrics of a cell with agents on the forwarding path, over all of them; {} for another.
+
+    dumps: of their rules at the end. An agent's own records are whole lines up to the moment it was killed.
+    """
+    nodes = forwarding(cell)
+    if not nodes:
+        return {}
+    counted = [decode_rules(dump.data()) for dump in dumps]
+    known = [rules for rules in counted if rules is not None]
+    whole = len(known) == len(nodes)
+    paths = [directory.apps / f"{agent_id(node)}.ndjson" for node in nodes]
+    records = [record for path in paths if compressed.exists(path) for record in read_app_log(path)]
+    return {
+        "agent_retransmitted_packets": float(len(of_kind(records, Retransmit))),
+        "agent_suppressed_packets": float(sum(rules.suppressed for rules in known)) if whole else None,
+        "agent_lost_packets": float(sum(rules.lost for rules in known)) if whole else None,
+        "agent_freezes": float(len(of_kind(records, Freeze)))
+        if any(agent.kind == "mtcp" for agent in agents_of(cell).values())
+        else None,
+    }
+
+
+def cpu_metrics(flow: Flow, exits: Mapping[str, Exit], delivered_bytes: int | None) -> dict[str, float | None]:
+    """CPU seconds for each byte of new payload that arrived at the receiver. exits: program -> its end; in virtual time
+    it tells no CPU time: then a flow does not have these metrics. delivered_bytes: None where nothing was captured.
+    """
+    cpu_ns = {name: ended.cpu_ns for name, ended in exits.items() if ended.cpu_ns is not None}
+    if not cpu_ns:
+        return {}
+    took = {role: cpu_ns.get(f"{flow.name}.{role}") for role in ("sender", "receiver")}
+    return {
+        f"{role}_cpu_per_byte_s": None if ns is None or not delivered_bytes else ns / 1e9 / delivered_bytes
+        for role, ns in took.items()
+    }
