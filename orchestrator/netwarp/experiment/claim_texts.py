@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import get_args
 
 from ..core.outputs import Amendment, ClaimClass, Sentence, Word
-from .fields import Field, read_text
+from .fields import Field, check_keys, read_text
 from .problems import Problems, nearest
 from .toml_positions import Item
 
@@ -20,20 +20,21 @@ WORD = {"tolerance": Field("open", "0.143"), "source": Field("text", '"Table 6: 
 TEXTS = {
     "class": Field("choice", '"conclusion"', choices=CLASSES),
     "paper": Field("open", '{ ko = "TCP가 가장 우수하다.", en = "TCP performs best." }'),
-    "amended": Field("tables", '[{ date = "2026-11-22", reason = "the paper says: depends on" }]', fields=AMENDMENT),
+    "amended": Field("open", '["words"] or [{ date = "2026-11-22", reason = "the paper says: depends on" }]'),
 }
 
 
 def read_class(item: Item, problems: Problems) -> ClaimClass:
-    """The class of a claim; "own" if none is given."""
-    child = item.get("class")
+    """The class of a claim; by default "conclusion" if it has the paper's sentence, else "own"."""
+    child, paper = item.get("class"), item.get("paper")
     text = read_text(child, TEXTS["class"], Problems()) if child is not None else None
-    claim_class: ClaimClass = next((known for known in CLASSES if known == text), "own")
-    if claim_class != "own" and item.get("paper") is None:
+    default: ClaimClass = "own" if paper is None else "conclusion"
+    claim_class: ClaimClass = next((known for known in CLASSES if known == text), default)
+    if claim_class != "own" and paper is None:
         problems.add(
             item, f'class "{claim_class}" needs the paper\'s sentence; for example paper = {TEXTS["paper"].example}'
         )
-    if claim_class == "own" and (paper := item.get("paper")) is not None:
+    if claim_class == "own" and paper is not None:
         problems.add(paper, 'is of a claim of the paper: give it a class; for example class = "conclusion"')
     return claim_class
 
@@ -62,11 +63,20 @@ def read_sentence(item: Item, earlier: Mapping[str, Sentence], problems: Problem
     return Sentence(texts.get("ko", ""), texts.get("en", ""))
 
 
-def read_amendments(item: Item, problems: Problems) -> tuple[Amendment, ...]:
-    """Changes made to a claim after its first run, each with its date and reason."""
+def read_amendments(item: Item, named: Item | None, problems: Problems) -> tuple[Amendment, ...]:
+    """Changes made to a claim after its first run, each with its date and reason: a table, or the name of an
+    [amendment.NAME].
+    """
     amendments: list[Amendment] = []
+    known = named.table() if named is not None else {}
     child = item.get("amended")
-    for part in child.items() if child is not None else ():
+    for entry in child.items() if child is not None else ():
+        part = known.get(entry.value) if isinstance(entry.value, str) else entry
+        if part is entry:
+            check_keys(entry, AMENDMENT, problems)
+        if part is None:
+            problems.add(entry, f'there is no amendment "{str(entry.value)[:40]}"{nearest(str(entry.value), known)}')
+            continue
         date, reason = (str(text.value) if (text := part.get(key)) is not None else "" for key in ("date", "reason"))
         try:
             datetime.date.fromisoformat(date)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import get_args
 
@@ -9,10 +10,11 @@ import msgspec
 
 from ..core.outputs import Claim, ClaimClock, ClaimKind, Column, Levels, Sentence, Source, SourceKind, Word
 from ..core.units import base_values, same_value
-from .claim_texts import TEXTS, WORD, read_amendments, read_class, read_sentence, read_words
+from .claim_texts import AMENDMENT, TEXTS, WORD, read_amendments, read_class, read_sentence, read_words
 from .factors import DOES_NOT_APPLY, RESERVED_COLUMNS
 from .fields import Field, check_keys, read_names, read_text
 from .grammar import OF_EXPERIMENT
+from .loops import expand_claims, laid
 from .outputs import Names, read_experiment, read_flows, read_metric, read_where, with_usual
 from .problems import Problems, nearest
 from .toml_positions import Item
@@ -40,10 +42,11 @@ CLAIM = {
     "metric_b": Field("text", '"cwnd_initial_bytes"'),
     "flow": Field("name", '"ftp"'),
     "experiment": OF_EXPERIMENT,
+    "where": _OPEN,
     "a": _OPEN,
     "b": _OPEN,
     "over": Field("levels", '{ outage = ["5 s", "10 s"] }'),
-    "also": _OPEN,
+    "also": Field("open", '{ run_length = ["2 s", "5 s"] }'),
     "of": Field("names", '["C17", "C23"]'),
     "expected": _OPEN,
     "tolerance": _OPEN,
@@ -53,11 +56,12 @@ CLAIM = {
 }
 UNTESTED = ("later", "untestable")
 """Kinds without a test: not yet, and never on this instrument."""
-OF_ITS_CELLS = ("experiment", "metric", "metric_b", "a", "b", "over")
+OF_ITS_CELLS = ("experiment", "metric", "metric_b", "where", "a", "b", "over")
 """Keys that say which numbers of which cells a claim compares."""
 FILE = {
     "source": Field("map", '[source.paper] with title = "Choi, Lee 2009"', fields=SOURCE),
     "word": Field("map", "[word.same] with tolerance = 0.143", fields=WORD),
+    "amendment": Field("map", '[amendment.words] with date = "2026-11-22"', fields=AMENDMENT),
     "column": Field("map", '[column.era] with where = { stack = "linux-2.6.10-like" }', fields=COLUMN),
     "headline": Field("names", '["C6", "C21"]'),
     "claim": Field("tables", '[[claim]] with id = "C6"', fields=CLAIM),
@@ -68,6 +72,7 @@ class ClaimReader:
     """Reads one claims.toml against a spec's factors and metrics, and collects all mistakes."""
 
     def __init__(self, document: Item, names: Names, problems: Problems) -> None:
+        document = expand_claims(document, CLAIM, (*UNTESTED, "mean"), problems)
         self._document, self._names, self._problems = document, names, problems
         self.places: dict[str, Item] = {}
         """Claim, by its name -> where it is written."""
@@ -141,7 +146,7 @@ class ClaimReader:
             claim,
             claim_class=read_class(item, self._problems),
             sentence=sentence,
-            amendments=read_amendments(item, self._problems),
+            amendments=read_amendments(item, self._document.get("amendment"), self._problems),
             word=word.value if word is not None and isinstance(word.value, str) else "",
         )
 
@@ -272,10 +277,15 @@ class ClaimReader:
         return "", ()
 
     def _selectors(self, item: Item, key: str) -> tuple[Levels, ...]:
-        child = item.get(key)
+        """The selectors of `a` or `b`, each laid over `where`; a side without a table of its own is `where` alone."""
+        child, where = item.get(key), item.get("where")
+        if child is None and (key == "a" or item.get("metric_b") is not None):
+            child = where
         if child is None:
             return ()
         parts = child.items() if isinstance(child.value, list) else [child]
+        if where is not None:
+            parts = [laid(where, part) for part in parts]
         experiment = read_experiment(item, self._names, Problems())
         over = tuple(read_where(item.get("over"), self._names, Problems(), flows=True))
         chosen = ({**experiment, **read_where(part, self._names, self._problems, flows=True)} for part in parts)
@@ -283,21 +293,28 @@ class ClaimReader:
 
     def _also(self, item: Item, claim: Claim) -> list[Claim]:
         """The same claim under other conditions: the levels of each entry replace those of the selectors that name the
-        same factors.
+        same factors. Lists of levels stand for all their combinations, but the claim's own.
 
         A mean under another condition averages its claims under that condition.
         """
-        mirrored: list[Claim] = []
         also = item.get("also")
-        if also is not None and not isinstance(also.value, list):
-            self._problems.add(also, 'must be a list of selectors; for example [{ reading = "rtt" }]')
-        for part in also.items() if also is not None else ():
-            other = read_where(part, self._names, self._problems, flows=True)
-            for factor in other:
+        if also is None:
+            return []
+        mirrored: list[Claim] = []
+        for part in also.items() or [also]:
+            entry = read_where(part, self._names, self._problems, flows=True)
+            for factor in entry:
                 if claim.kind != "mean" and not any(_varies(s, factor) for s in (*claim.a, *claim.b)):
                     self._problems.add(part, f'"{factor}" stands in no selector of this claim')
-            a, b = (tuple(_replaced(s, other) for s in side) for side in (claim.a, claim.b))
-            mirrored.append(msgspec.structs.replace(claim, condition=other, a=a, b=b))
+            for levels in itertools.product(*entry.values()):
+                other: Levels = {
+                    factor: (level,)
+                    for factor, level in zip(entry, levels, strict=True)
+                    if len(entry[factor]) == 1 or not _is_own(claim, factor, level)
+                }
+                if other:
+                    a, b = (tuple(_replaced(s, other) for s in side) for side in (claim.a, claim.b))
+                    mirrored.append(msgspec.structs.replace(claim, condition=other, a=a, b=b))
         return mirrored
 
     def _required(self, item: Item, key: str, fields: Mapping[str, Field]) -> Item | None:
@@ -335,6 +352,12 @@ def _grows(levels: tuple[str, ...]) -> bool:
 
 def _varies(selector: Levels, factor: str) -> bool:
     return factor in selector and selector[factor] != ("-",)
+
+
+def _is_own(claim: Claim, factor: str, level: str) -> bool:
+    """True if every selector that has the factor has this level of it."""
+    varied = [selector[factor] for selector in (*claim.a, *claim.b) if _varies(selector, factor)]
+    return bool(varied) and all(set(levels) <= {level, DOES_NOT_APPLY} for levels in varied)
 
 
 def _replaced(selector: Levels, other: Levels) -> Levels:

@@ -29,6 +29,7 @@ from .factors import FactorSpec, check_conditions, read_factors, with_flows
 from .fields import NAME, check_keys, read_integer, read_text
 from .grammar import RESOLVED, TOP
 from .har_pages import with_archives
+from .loops import expand_outputs
 from .merge import merge
 from .outputs import Names, OwnMetric, known_metrics, read_figures, read_metrics, read_tables
 from .outputs_over_time import read_event_tables, read_time_series
@@ -116,6 +117,7 @@ def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
     problems.check()
     assert document is not None
     _check_format(document, problems)
+    document = expand_outputs(document, problems)
     overrides = read_overrides(document, sets, problems)
     document = merge(document, overrides)
     archives: list[Path] = []

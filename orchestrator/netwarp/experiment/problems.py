@@ -33,8 +33,9 @@ class Problems:
         return len(self._messages)
 
     def add(self, item: Item, text: str, *, context: str = "") -> None:
-        """A problem at a value. `context` (which cell showed it first) is not part of its identity."""
-        self.add_at(item.file, item.line, item.key, f"{text} ({item.note})" if item.note else text, context=context)
+        """A problem at a value. `context` (the cell or turn that showed it first) is not part of its identity."""
+        text = f"{text} ({item.note})" if item.note else text
+        self.add_at(item.file, item.line, item.key, text, context=context or item.turn)
 
     def add_at(self, file: str, line: int, key: str, text: str, *, context: str = "") -> None:
         """A problem at a position; line 0 stands for the command line."""

@@ -28,7 +28,8 @@ class Item:
     """A value of a TOML document with its position. `key`: its dotted path from the top of the file.
 
     note: added to a problem's message if the value replaced a parameter or level: where it is used, or how it is
-    written there. used: the item that this value replaced, at the position where the value is used.
+    written there. used: the item that this value replaced, at the position where the value is used. turn: the turn of
+    a loop that made it (loops.py).
     """
 
     value: dict[str, Item] | list[Item] | Scalar
@@ -37,6 +38,7 @@ class Item:
     key: str
     note: str = ""
     used: Item | None = None
+    turn: str = ""
 
     def table(self) -> dict[str, Item]:
         """The value as a table; empty if it is of another type (the grammar check reports that)."""
@@ -55,7 +57,7 @@ class Item:
 
     def with_place(self, other: Item) -> Item:
         """The same value at the position of another."""
-        return Item(self.value, other.file, other.line, other.key)
+        return Item(self.value, other.file, other.line, other.key, turn=other.turn)
 
     def part(self, text: str) -> Item:
         """The last element of a list that equals this text, which has its own line; the list itself if there is
@@ -65,7 +67,7 @@ class Item:
 
     def with_value(self, value: dict[str, Item] | list[Item] | Scalar) -> Item:
         """Another value at the same position."""
-        return Item(value, self.file, self.line, self.key)
+        return Item(value, self.file, self.line, self.key, turn=self.turn)
 
 
 def parse_toml(text: bytes, file: str, problems: Problems) -> Item | None:
