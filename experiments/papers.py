@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import csv
 import html
-import tomllib
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import reference
+from netwarp.core.outputs import Claim
+from netwarp.engine.run_directory import open_run
+from netwarp.experiment import load_spec
 from netwarp.present.conclusions import CLASSES, verdict_words
 from netwarp.present.style import VERDICTS, verdict_shown
 
@@ -36,19 +37,16 @@ def page(results: Path) -> str:
 
 
 def _paper(name: str, results: Path) -> str:
-    folder = reference.ROOT / "experiments" / name
-    spec = tomllib.loads((folder / "claims.toml").read_text())
-    title = tomllib.loads((folder / "spec.toml").read_text())["title"]
+    spec = load_spec(reference.ROOT / "experiments" / name)
     latest = results / name / "latest"
     newest = (latest / "tables" / "claims.csv").exists()
-    of_the_run = _claims_of_run(latest / "spec") if newest else reference.kept_claims(name)
-    claims = reference.claims_of(spec, of_the_run)
+    of_the_run = open_run(latest).plan.claims if newest else reference.kept_claims(name)
+    claims = reference.claims_of(spec.claims, of_the_run)
     claims_csv = (latest / "tables" if newest else reference.REFERENCE / name) / "claims.csv"
     rows = [row for row in csv.DictReader(claims_csv.read_text().splitlines()) if not row["condition"]]
-    columns = {**{key: one["title"] for key, one in spec["source"].items()}, "measured": "Linux today"}
-    columns |= {key: one["title"] for key, one in spec.get("column", {}).items()}
+    columns = reference.columns_of(spec, "Linux today")
     report = f' (<a href="{name}/latest/report/index.html">report</a>)' if newest else " (reference results)"
-    parts = [f"<section><h2>{html.escape(name)}: {html.escape(title)}{report}</h2>"]
+    parts = [f"<section><h2>{html.escape(name)}: {html.escape(spec.title)}{report}</h2>"]
     for kind in ("conclusion", "cause"):
         items = [_claim(row, claims, columns) for row in reference.ordered(rows, spec) if row["class"] == kind]
         verdicts = Counter(row["verdict"] for row in rows if row["class"] == kind)
@@ -56,16 +54,12 @@ def _paper(name: str, results: Path) -> str:
     return "\n".join([*parts, "</section>"])
 
 
-def _claims_of_run(spec: Path) -> dict[str, Any]:
-    return tomllib.loads((spec / tomllib.loads((spec / "spec.toml").read_text())["expected"]).read_text())
-
-
-def _claim(row: reference.Row, claims: dict[str, dict[str, Any]], columns: dict[str, str]) -> str:
+def _claim(row: reference.Row, claims: dict[str, Claim], columns: dict[str, str]) -> str:
     claim = claims[row["claim"]]
     numbers = ", ".join(f"{columns[key]} {reference.number(row, key, claim)}" for key in columns if row.get(key))
     said = f"{VERDICTS[row['verdict']][0]} {verdict_shown(row['verdict'])}"
     return (
-        f"<li>{row['claim']} {html.escape(claim['text'])} <span class=verdict>{said}</span>"
+        f"<li>{row['claim']} {html.escape(claim.text)} <span class=verdict>{said}</span>"
         f"<br><span class=numbers>{html.escape(numbers)}</span></li>"
     )
 

@@ -15,15 +15,19 @@ import shutil
 import sys
 import tarfile
 import textwrap
-import tomllib
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from netwarp.core.metrics.catalogue import METRICS
 from netwarp.core.numbers import fixed, readable
+from netwarp.core.outputs import Claim
+from netwarp.core.types import from_json
 from netwarp.engine.bundles import bundle
 from netwarp.engine.run_directory import open_run
+from netwarp.experiment import Spec, load_spec
+from netwarp.plan.types import Outputs
 from netwarp.present.conclusions import CLASSES, verdict_words
 from netwarp.present.style import verdict_shown
 
@@ -46,10 +50,9 @@ WHOLE = ["only base", "only robustness"]
 MOST_TURNS = 3
 """Of the conditions with another verdict that are named."""
 RULE = (
-    "kind", "metric", "metric_b", "flow", "experiment", "a", "b", "over", "of",
-    "expected", "tolerance", "word", "clock",
+    "kind", "metric", "metric_b", "a", "b", "over", "levels", "of", "expected", "tolerance", "word", "clock",
 )  # fmt: skip
-"""Keys of a claim that decide what is measured, and what it is held against."""
+"""Fields of a claim that decide what is measured, and what it is held against."""
 Row = dict[str, str]
 
 
@@ -104,13 +107,10 @@ def numbers(name: str) -> str:
     place = REFERENCE / name
     made = json.loads((place / "made.json").read_text())
     rows = _rows(place / "claims.csv")
-    spec, document = (
-        tomllib.loads((ROOT / "experiments" / name / file).read_text()) for file in ("claims.toml", "spec.toml")
-    )
-    claims = claims_of(spec, kept_claims(name))
+    spec = load_spec(ROOT / "experiments" / name)
+    claims = claims_of(spec.claims, kept_claims(name))
     own = [row for row in rows if not row["condition"]]
-    columns = {**{key: one["title"] for key, one in spec["source"].items()}, "measured": f"Linux {made['kernel']}"}
-    columns |= {key: one["title"] for key, one in spec.get("column", {}).items()}
+    columns = columns_of(spec, f"Linux {made['kernel']}")
     changed = f", with {' and '.join(made['sets'])}" if made["sets"] else ""
     part = "" if made["part"] in (["only base"], WHOLE) else "".join(f" --{text}" for text in made["part"])
     both = f" and `netwarp run {name} --only robustness`" if made["part"] == WHOLE else ""
@@ -126,11 +126,11 @@ def numbers(name: str) -> str:
     def said(row: Row) -> list[str]:
         claim = claims[row["claim"]]
         found = [f"{columns[name]} {number(row, name, claim)}" for name in columns if row.get(name)]
-        words = ": ".join(part for part in (claim["text"].rstrip("."), ", ".join(found)) if part)
+        words = ": ".join(part for part in (claim.text.rstrip("."), ", ".join(found)) if part)
         turns = _turns(row, rows) + _run_lengths(claim, rows)
         return _wrapped(f"- **{row['claim']}** {words}: **{verdict_shown(row['verdict'])}**{turns}")
 
-    first = [row for row in ordered(own, spec) if row["claim"] in spec.get("headline", [])]
+    first = [row for row in ordered(own, spec) if row["claim"] in spec.headline]
     lines += ["What the paper says first (the number that each rule hangs on; in brackets its 95 % interval):", ""]
     lines += [line for row in first for line in said(row)]
     lines += ["", "All of it:", "", *_counts(own), ""]
@@ -144,7 +144,7 @@ def numbers(name: str) -> str:
     for table in TABLES.get(name, ()):
         if not (place / "tables" / f"{table}.csv").exists():
             continue
-        lines += [*_table(place / "tables" / f"{table}.csv", table, document, spec), ""]
+        lines += [*_table(place / "tables" / f"{table}.csv", table, spec), ""]
     lines += [
         *_wrapped(
             "Every claim with its numbers: "
@@ -154,34 +154,36 @@ def numbers(name: str) -> str:
     return "\n".join(lines).rstrip()
 
 
-def kept_claims(name: str) -> dict[str, Any]:
-    """The claims that a reference was run with, in the file that its spec names; {}: nothing is kept."""
+def kept_claims(name: str) -> tuple[Claim, ...]:
+    """The claims that a reference was run with; none where nothing is kept."""
     kept = REFERENCE / name / "run.tar.xz"
     if not kept.exists():
-        return {}
+        return ()
     with tarfile.open(kept, "r:xz") as archive:
-
-        def read(file: str) -> dict[str, Any]:
-            member = archive.extractfile(f"spec/{file}")
-            assert member is not None
-            return tomllib.loads(member.read().decode())
-
-        return read(read("spec.toml")["expected"])
+        member = archive.extractfile("outputs.json")
+        assert member is not None
+        return from_json(member.read(), Outputs).claims
 
 
-def claims_of(today: dict[str, Any], of_the_run: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def claims_of(today: Sequence[Claim], of_the_run: Sequence[Claim]) -> dict[str, Claim]:
     """Id -> the claim that the numbers of a run were measured for: in today's words, but where its rule is another
     today, as it was.
     """
-    claims = {claim["id"]: claim for claim in today["claim"]}
-    for claim in of_the_run.get("claim", ()):
-        if _rule(claim) != _rule(claims.get(claim["id"], {})):
-            claims[claim["id"]] = claim
+    claims = {claim.id: claim for claim in today if not claim.condition}
+    for claim in of_the_run:
+        if not claim.condition and _rule(claim) != _rule(claims.get(claim.id)):
+            claims[claim.id] = claim
     return claims
 
 
-def _rule(claim: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in claim.items() if key in RULE}
+def columns_of(spec: Spec, measured: str) -> dict[str, str]:
+    """Column of claims.csv -> its title: the sources, what was measured, and the columns of a run."""
+    titles = {source.name: source.title for source in spec.sources} | {"measured": measured}
+    return titles | {column.name: column.title for column in spec.columns}
+
+
+def _rule(claim: Claim | None) -> list[Any]:
+    return [getattr(claim, key, None) for key in RULE]
 
 
 def _others(rows: list[Row], every: list[Row]) -> list[str]:
@@ -193,18 +195,18 @@ def _others(rows: list[Row], every: list[Row]) -> list[str]:
     return lines
 
 
-def _table(path: Path, name: str, document: dict[str, Any], spec: dict[str, Any]) -> list[str]:
+def _table(path: Path, name: str, spec: Spec) -> list[str]:
     """A table of the run: the mean and half of its 95 % interval; below it what stands beside it in the run."""
     rows = _rows(path)
     heads = list(rows[0])
     factors, beside = heads[: heads.index("value")], heads[heads.index("note") + 1 :]
     *sides, across = factors
     levels = list(dict.fromkeys(row[across] for row in rows))
-    factor = document["factor"]
+    sources = {source.name: source.title for source in spec.sources}
 
     def title(of: str, level: str) -> str:
-        known = factor.get(of, {}).get(level, {})
-        return str(known.get("title", level)) if isinstance(known, dict) else level
+        known = spec.factors[of].level(level) if of in spec.factors else None
+        return level if known is None else known.title
 
     found: dict[tuple[str, ...], dict[str, str]] = {}
     others: dict[tuple[str, ...], dict[str, str]] = {}
@@ -213,12 +215,12 @@ def _table(path: Path, name: str, document: dict[str, Any], spec: dict[str, Any]
         found.setdefault(key, {})[row[across]] = _with_interval(row)
         for source in beside:
             if row[source] and (not key[1:] or key[1:] == tuple(title(side, rows[0][side]) for side in sides[1:])):
-                known = METRICS[source].title if source in METRICS else source
-                said = spec["source"].get(source, {}).get("title", known)
+                said = sources.get(source, METRICS[source].title if source in METRICS else source)
                 line = others.setdefault((key[0], said, *[""] * (len(key) - 2)), {})
                 line[row[across]] = readable(float(row[source]))
     unit = rows[0]["unit"] if rows[0]["unit"] != "ratio" else ""
-    lines = [*_wrapped(document["table"][name]["title"] + (f" ({unit})" if unit else "") + ":"), ""]
+    shown = next(table for table in spec.tables if table.name == name)
+    lines = [*_wrapped(shown.title + (f" ({unit})" if unit else "") + ":"), ""]
     lines.append(f"| {' | '.join([*sides, *(title(across, level) for level in levels)])} |")
     lines.append(f"| {' | '.join(['---'] * (len(sides) + len(levels)))} |")
     for key, numbers_of in [*found.items(), *((key, line) for key, line in others.items() if len(key) > 1)]:
@@ -240,9 +242,9 @@ def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
-def ordered(rows: list[Row], spec: dict[str, Any]) -> list[Row]:
+def ordered(rows: list[Row], spec: Spec) -> list[Row]:
     """The headline first."""
-    first = spec.get("headline", [])
+    first = spec.headline
     return sorted(rows, key=lambda row: first.index(row["claim"]) if row["claim"] in first else len(first))
 
 
@@ -257,12 +259,12 @@ def _counts(rows: list[Row]) -> list[str]:
     return lines
 
 
-def number(row: Row, column: str, claim: dict[str, Any]) -> str:
+def number(row: Row, column: str, claim: Claim) -> str:
     """A number as the report has it, its interval (of what was measured), and the rule's verdict as a sign."""
     text = row.get(column) or ""
     if not text:
         return "-"
-    relative = claim["kind"] not in OF_ITS_OWN_UNIT
+    relative = claim.kind not in OF_ITS_OWN_UNIT
     interval = ""
     if column == "measured" and row["ci95_low"] and row["ci95_high"]:
         interval = f" [{_shown(row['ci95_low'], relative)}, {_shown(row['ci95_high'], relative)}]"
@@ -290,10 +292,11 @@ def _turns(row: Row, rows: list[Row]) -> str:
     return f" (holds in {held} of {len(judged)} conditions{where})"
 
 
-def _run_lengths(claim: dict[str, Any], rows: list[Row]) -> str:
+def _run_lengths(claim: Claim, rows: list[Row]) -> str:
     """The run lengths for which a claim holds, where it was tested over several."""
-    own = claim.get("a", {}).get("run_length") if isinstance(claim.get("a"), dict) else None
-    tested = [row for row in rows if row["claim"] == claim["id"]]
+    lengths = claim.a[0].get("run_length", ()) if len(claim.a) == 1 else ()
+    own = lengths[0] if lengths else None
+    tested = [row for row in rows if row["claim"] == claim.id]
     verdicts: dict[str, str] = {str(own): tested[0]["verdict"]}
     for row in tested[1:]:
         factor, _, level = row["condition"].partition("=")

@@ -51,7 +51,8 @@ def expand_claims(document: Item, fields: Mapping[str, Field], untested: Collect
     untested: the kinds that do not.
     """
     loops, below, claims = Loops(document, problems), document.get(DEFAULT, "claim"), document.get("claim")
-    expanded = {key: child for key, child in document.table().items() if key not in (LOOP, DEFAULT)}
+    known = [LOOP] if below is None else [LOOP, DEFAULT]
+    expanded = {key: child for key, child in document.table().items() if key not in known}
     if claims is not None:
         turns = [turn for item in claims.items() for _, turn in loops.turns(item, item.get("id"), fields)]
         expanded["claim"] = claims.with_value(
@@ -130,7 +131,8 @@ class Loops:
             return self._named.get(item.value, [])
         if not item.items():
             self._problems.add(item, f"must be a list of texts or tables; for example each = {EXAMPLE}")
-        self._elements += [(name, element) for element in item.items()]
+        tables = [element for element in item.items() if isinstance(element.value, dict)]
+        self._elements += [(name, element) for element in tables or item.items()[:1]]
         return item.items()
 
     def _filled(self, item: Item, values: Values, turn: str) -> Item:

@@ -11,7 +11,9 @@ import netwarp
 import papers
 import pytest
 import reference
+from msgspec.structs import replace
 from netwarp.core.errors import SpecError, StoreError
+from netwarp.core.outputs import Claim, Sentence
 from netwarp.core.types import Outcome
 from netwarp.engine.bundles import bundle, opened
 from netwarp.engine.planning import load_experiment
@@ -96,16 +98,16 @@ def test_the_numbers_of_a_readme_are_those_of_the_reference(name: str) -> None:
 
 def test_a_number_stands_under_the_claim_it_was_measured_for() -> None:
     """In today's words, unless a claim of the same id has another rule today."""
-    then = {"id": "C1", "text": "old words", "kind": "less", "metric": "object_wait_s", "a": {"who": "a"}}
-    words = then | {"text": "new words"}
-    assert reference.claims_of({"claim": [words]}, {"claim": [then]}) == {"C1": words}
-    for other in ({"metric": "object_wait_factor"}, {"kind": "value"}, {"a": {"who": "b"}}):
-        assert reference.claims_of({"claim": [words | other]}, {"claim": [then]}) == {"C1": then}
-    assert reference.claims_of({"claim": []}, {"claim": [then]}) == {"C1": then}, "it is gone today"
+    then = Claim("C1", "old words", "a paper", "less", metric="object_wait_s", a=({"who": ("a",)},))
+    words = replace(then, text="new words", sentence=Sentence("", "words"))
+    assert reference.claims_of([words], [then]) == {"C1": words}
+    for other in (replace(words, metric="object_wait_factor"), replace(words, kind="value"), replace(words, a=())):
+        assert reference.claims_of([other], [then]) == {"C1": then}
+    assert reference.claims_of([], [then]) == {"C1": then}, "it is gone today"
     for name in KEPT:
-        rows = reference.kept_claims(name)["claim"]
+        claims = reference.kept_claims(name)
         assert {row["claim"] for row in reference._rows(reference.REFERENCE / name / "claims.csv")} <= {
-            claim["id"] for claim in rows
+            claim.id for claim in claims
         }
 
 

@@ -32,4 +32,4 @@ def test_the_later_promises_are_those_below_the_line() -> None:
     _, below = (folder / "claims.toml").read_text().split("# Added when the planted bugs")
     later = re.search(r"LATER = frozenset\(\[(.*?)\]\)", (folder / "planted_bugs.py").read_text(), re.DOTALL)
     assert later is not None
-    assert set(re.findall(r'"([\w-]+)"', later[1])) == set(re.findall(r'^id = "([\w-]+)"', below, re.MULTILINE))
+    assert set(re.findall(r'"([\w-]+)"', later[1])) == set(re.findall(r'\bid = "([\w-]+)"', below))

@@ -6,10 +6,11 @@ import re
 
 import pytest
 from netwarp.core.units import parse_quantity
-from netwarp.experiment.claims import FILE, KINDS
+from netwarp.experiment.claims import CLAIM, FILE, KINDS
 from netwarp.experiment.factors import FACTOR_KEYS
 from netwarp.experiment.fields import Field, check_keys
 from netwarp.experiment.grammar import EXPERIMENT, FIGURE, LEVEL, RESOLVED, SECTIONS, SHAPE, TABLE, TOP
+from netwarp.experiment.loops import expand_claims, expand_outputs
 from netwarp.experiment.options import OPTIONS
 from netwarp.experiment.problems import Problems
 from netwarp.experiment.toml_positions import parse_toml
@@ -25,8 +26,9 @@ def test_every_example_is_in_the_grammar(number: int) -> None:
     document = parse_toml(BLOCKS[number].encode(), f"block {number}", problems)
     assert document is not None, BLOCKS[number]
     if document.get("claim") is not None:
-        check_keys(document, FILE, problems)
+        check_keys(expand_claims(document, CLAIM, (), problems), FILE, problems)
     else:
+        document = expand_outputs(document, problems)
         top = {key: child for key, child in document.table().items() if key != "factor"}
         check_keys(document.with_value(top), TOP, problems, fill=True)
         factors = document.get("factor")

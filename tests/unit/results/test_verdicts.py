@@ -90,7 +90,7 @@ def test_claims_share_a_sentence_and_say_how_they_were_amended(tmp_path: Path) -
     ("text", "said"),
     [
         (HEAD + claim('class = "conclusion"\n'), "needs the paper's sentence"),
-        (HEAD + claim('paper = { en = "x" }\n'), "give it a class"),
+        (HEAD + claim('class = "own"\npaper = { en = "x" }\n'), "give it a class"),
         (HEAD + claim('class = "number"\npaper = "C9"\n'), 'no claim "C9" before this one'),
         (HEAD + claim('class = "number"\npaper = { ko = "x" }\n'), "its en is missing"),
         (HEAD + claim('class = "number"\npaper = 3\n'), "must be a table or the id"),
