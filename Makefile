@@ -47,8 +47,8 @@ $(READY): requirements.lock pyproject.toml | packages
 	@.venv/bin/python -m compileall -q orchestrator
 	@printf %s "$(CURDIR)" > $@
 
-$(DEV_READY) chaos determinism bisect-test test lint format: KINDS += test
-test android android-apps: KINDS += android
+$(DEV_READY) chaos determinism bisect-test test-ready lint format: KINDS += test
+test-ready android android-apps: KINDS += android
 
 $(DEV_READY): requirements-dev.lock $(READY) | test-packages
 	@echo "Python packages for tests: .venv from requirements-dev.lock"
@@ -111,10 +111,12 @@ bench: setup ## what a cell costs on this machine
 bench-analysis: setup ## how fast the analyser is, beside tshark and tcptrace (makes its captures in a guest)
 	@OPENBLAS_NUM_THREADS=1 .venv/bin/python benchmarks/analysis.py $(ARGS)
 
-test: setup $(DEV_READY) android-packages ## every test (ARGS='-k NAME' chooses)
+test-ready: setup $(DEV_READY) android-packages
 	@if command -v aarch64-linux-gnu-gcc >/dev/null; then $(MAKE) --silent android-apps; fi
 	@setup/unpack.sh || echo "Tests that need nginx, curl and nghttp2 are skipped"
 	@$(MAKE) --silent -C apps san
+
+test: test-ready ## every test (ARGS='-k NAME' chooses)
 	@.venv/bin/python -m pytest -n auto $(ARGS)
 
 lab: setup ## a laboratory: three machines (guests on the wall clock) with sshd, cabled in a namespace; build/lab/inventory.yml
@@ -155,4 +157,4 @@ clean: ## remove what was built in the checkout (not results, not the cached ker
 	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: papers web-programs help setup packages test-packages android-packages android-apps moved kernel apps doctor chaos determinism calibrate bench bench-analysis test lab lab-test lab-down bare lint format lock clean $(EXPERIMENTS)
+.PHONY: papers web-programs help setup packages test-packages android-packages android-apps moved kernel apps doctor chaos determinism calibrate bench bench-analysis test test-ready lab lab-test lab-down bare lint format lock clean $(EXPERIMENTS)

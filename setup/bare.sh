@@ -58,6 +58,11 @@ make_root() {
 	else
 		echo "No guest kernel is built here ($cache/kernels): the first target builds one"
 	fi
+	# Python's packages that this machine downloaded; their hashes are checked anyway
+	if [ -d "${own:-$HOME}/.cache/pip" ]; then
+		mkdir -p "$home/.cache"
+		cp -a "${own:-$HOME}/.cache/pip" "$home/.cache/pip"
+	fi
 	git clone -q "$checkout" "$home/netwarp"
 	chroot "$root" chown -R u:u /home/u
 }
