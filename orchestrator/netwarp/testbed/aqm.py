@@ -11,8 +11,8 @@ import math
 import struct
 from collections.abc import Mapping
 
-from ..core.types import Aqm, Frozen, LinkImpairment
-from .size_table import attribute, attributes_of
+from ..core.types import Aqm, LinkImpairment
+from .qdiscs import Stage, attribute, attributes_of
 
 KINDS = ("red", "codel", "fq_codel", "pie", "cake")
 ATTRIBUTES: dict[str, dict[str, int]] = {
@@ -34,17 +34,13 @@ _TICK_RATES_HZ = (1000, 300, 250, 100)
 """Of Linux's timer (CONFIG_HZ). PIE updates in whole ticks, rounded up (sch_pie.c: pie_change)."""
 
 
-class AqmQdisc(Frozen, frozen=True):
+class AqmQdisc(Stage, frozen=True):
     """One such qdisc as configured and as read back: `values` by name, in the kernel's units."""
 
-    kind: str
+    kind: str  # type: ignore[misc]
     values: dict[str, int]
     idle_table: bytes = b""
     """RED's, asked and never shown: by how much the average has decayed after an idle time."""
-
-    def attributes(self) -> tuple[tuple[int, bytes], ...]:
-        """Nothing beside TCA_OPTIONS."""
-        return ()
 
     def encode(self) -> bytes:
         """The body of TCA_OPTIONS."""

@@ -23,13 +23,13 @@ from .arguments import (
     sender_arguments,
 )
 from .direction_program import DirectionProgram
-from .htb import Htb
 from .interface import Devices, Interface
 from .layout import BRIDGE, Layout, hop_name, make_layout
 from .messages import Request
 from .nftables import rules_dump
 from .path_manager import FAMILY, path_manager
 from .programs import listener_steps, opener_steps
+from .qdiscs import Htb
 from .shaping import ExpectedQdisc, Shaping
 from .static_routes import PREFIX_LENGTH, Route
 from .steps import Step, step

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +13,7 @@ from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 from pyroute2.netlink.rtnl.ndmsg import ndmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
-from .aqm import AqmQdisc
-from .htb import CLASS, Fifo, Htb
-from .netem import Netem
-from .tbf import Tbf
+from .qdiscs import CLASS, Htb, Stage, attribute
 
 NLM_F_REQUEST, NLM_F_ACK, NLM_F_DUMP = 0x1, 0x4, 0x300
 NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x100, 0x200, 0x400
@@ -47,8 +45,6 @@ TC_ACT_PIPE, TC_ACT_STOLEN, TCA_EGRESS_REDIR = 3, 4, 1
 NAMESPACE_FD_BASE = 200
 """cell-init holds namespace I as this file descriptor + I (docs/formats.md)."""
 TCA_KIND, TCA_OPTIONS = 1, 2
-Stage = Netem | Tbf | AqmQdisc | Htb | Fifo
-"""One qdisc of a direction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,93 +73,85 @@ def encode(message: Any, kind: int, flags: int) -> bytes:
     return bytes(message.data)
 
 
+def _encode(of: Any, kind: int, how: int, attrs: Sequence[tuple[str, Any]] = (), /, **fields: int) -> bytes:
+    message = of()
+    for name, value in fields.items():
+        message[name] = value
+    if attrs:
+        message["attrs"] = list(attrs)
+    return encode(message, kind, how)
+
+
+def _link_kind(kind: str, **data: Any) -> tuple[str, Any]:
+    attributes = {"attrs": list(data.items())}
+    return "IFLA_LINKINFO", {"attrs": [("IFLA_INFO_KIND", kind), ("IFLA_INFO_DATA", attributes)]}
+
+
 def veth(end: VethEnd, peer: VethEnd, peer_namespace_name: str, mtu_bytes: int) -> Request:
     """Create a veth pair, one end here, the other in the peer's namespace, both with chosen ifindexes."""
-    message = ifinfmsg()
-    message["index"] = end.ifindex
-    there = {
-        "index": peer.ifindex,
-        "attrs": [
-            ("IFLA_IFNAME", peer.name),
-            ("IFLA_MTU", mtu_bytes),
-            ("IFLA_ADDRESS", peer.mac),
-            ("IFLA_NET_NS_FD", NAMESPACE_FD_BASE + peer.namespace),
-        ],
-    }
-    message["attrs"] = [
-        ("IFLA_IFNAME", end.name),
-        ("IFLA_MTU", mtu_bytes),
-        ("IFLA_ADDRESS", end.mac),
-        (
-            "IFLA_LINKINFO",
-            {"attrs": [("IFLA_INFO_KIND", "veth"), ("IFLA_INFO_DATA", {"attrs": [("VETH_INFO_PEER", there)]})]},
-        ),
-    ]
+
+    def named(each: VethEnd) -> list[tuple[str, Any]]:
+        return [("IFLA_IFNAME", each.name), ("IFLA_MTU", mtu_bytes), ("IFLA_ADDRESS", each.mac)]
+
+    namespace = ("IFLA_NET_NS_FD", NAMESPACE_FD_BASE + peer.namespace)
+    there = {"index": peer.ifindex, "attrs": [*named(peer), namespace]}
     text = (
         f"ip link add {end.name} index {end.ifindex} mtu {mtu_bytes} address {end.mac} type veth "
         f"peer name {peer.name} index {peer.ifindex} mtu {mtu_bytes} address {peer.mac} netns {peer_namespace_name}"
     )
-    return Request(encode(message, RTM_NEWLINK, CREATE), text)
+    attrs = [*named(end), _link_kind("veth", VETH_INFO_PEER=there)]
+    return Request(_encode(ifinfmsg, RTM_NEWLINK, CREATE, attrs, index=end.ifindex), text)
+
+
+def veth_here(name: str, ifindex: int, peer: str, peer_ifindex: int, mtu_bytes: int) -> Request:
+    """Create a veth pair with both ends in this namespace."""
+    there = {"index": peer_ifindex, "attrs": [("IFLA_IFNAME", peer), ("IFLA_MTU", mtu_bytes)]}
+    attrs = [("IFLA_IFNAME", name), ("IFLA_MTU", mtu_bytes), _link_kind("veth", VETH_INFO_PEER=there)]
+    text = f"ip link add {name} index {ifindex} mtu {mtu_bytes} type veth peer name {peer} index {peer_ifindex}"
+    return Request(_encode(ifinfmsg, RTM_NEWLINK, CREATE, attrs, index=ifindex), f"{text} mtu {mtu_bytes}")
 
 
 def bridge(name: str, ifindex: int) -> Request:
     """Create a bridge: a switch that learns where addresses are, without spanning tree (a segment here has no loop)."""
-    message = ifinfmsg()
-    message["index"] = ifindex
-    data = {"attrs": [("IFLA_BR_STP_STATE", 0)]}
-    message["attrs"] = [
-        ("IFLA_IFNAME", name),
-        ("IFLA_LINKINFO", {"attrs": [("IFLA_INFO_KIND", "bridge"), ("IFLA_INFO_DATA", data)]}),
-    ]
-    return Request(encode(message, RTM_NEWLINK, CREATE), f"ip link add {name} index {ifindex} type bridge stp_state 0")
+    attrs = [("IFLA_IFNAME", name), _link_kind("bridge", IFLA_BR_STP_STATE=0)]
+    data = _encode(ifinfmsg, RTM_NEWLINK, CREATE, attrs, index=ifindex)
+    return Request(data, f"ip link add {name} index {ifindex} type bridge stp_state 0")
 
 
 def make_port(name: str, ifindex: int, bridge_name: str, bridge_ifindex: int) -> Request:
     """Make an interface a port of a bridge."""
-    message = ifinfmsg()
-    message["index"] = ifindex
-    message["attrs"] = [("IFLA_MASTER", bridge_ifindex)]
-    return Request(encode(message, RTM_NEWLINK, CHANGE), f"ip link set dev {name} master {bridge_name}")
+    data = _encode(ifinfmsg, RTM_NEWLINK, CHANGE, [("IFLA_MASTER", bridge_ifindex)], index=ifindex)
+    return Request(data, f"ip link set dev {name} master {bridge_name}")
 
 
 def behind_port(name: str, ifindex: int, mac: str) -> Request:
     """Tell a bridge that an address is behind this port: it does not learn it where no ARP is sent, and would send the
     packets to an address that never sends to every port.
     """
-    message = ndmsg()
-    message["family"] = AF_BRIDGE
-    message["ifindex"] = ifindex
-    message["state"] = NUD_NOARP
-    message["flags"] = NTF_MASTER
-    message["attrs"] = [("NDA_LLADDR", mac)]
-    return Request(encode(message, RTM_NEWNEIGH, CREATE), f"bridge fdb add {mac} dev {name} master static")
+    data = _encode(
+        ndmsg, RTM_NEWNEIGH, CREATE, [("NDA_LLADDR", mac)],
+        family=AF_BRIDGE, ifindex=ifindex, state=NUD_NOARP, flags=NTF_MASTER,
+    )  # fmt: skip
+    return Request(data, f"bridge fdb add {mac} dev {name} master static")
 
 
 def set_link(name: str, ifindex: int, *, up: bool) -> Request:
     """Set an interface administratively up or down."""
-    message = ifinfmsg()
-    message["index"] = ifindex
-    message["change"] = IFF_UP
-    message["flags"] = IFF_UP if up else 0
-    return Request(encode(message, RTM_NEWLINK, CHANGE), f"ip link set dev {name} {'up' if up else 'down'}")
+    data = _encode(ifinfmsg, RTM_NEWLINK, CHANGE, index=ifindex, change=IFF_UP, flags=IFF_UP if up else 0)
+    return Request(data, f"ip link set dev {name} {'up' if up else 'down'}")
 
 
 def set_mtu(name: str, ifindex: int, mtu_bytes: int) -> Request:
     """Set the MTU of an interface."""
-    message = ifinfmsg()
-    message["index"] = ifindex
-    message["attrs"] = [("IFLA_MTU", mtu_bytes)]
-    return Request(encode(message, RTM_NEWLINK, CHANGE), f"ip link set dev {name} mtu {mtu_bytes}")
+    data = _encode(ifinfmsg, RTM_NEWLINK, CHANGE, [("IFLA_MTU", mtu_bytes)], index=ifindex)
+    return Request(data, f"ip link set dev {name} mtu {mtu_bytes}")
 
 
 def address(name: str, ifindex: int, ip: str, prefix_length: int) -> Request:
     """Add an IPv4 address."""
-    message = ifaddrmsg()
-    message["family"] = AF_INET
-    message["prefixlen"] = prefix_length
-    message["index"] = ifindex
-    message["attrs"] = [("IFA_LOCAL", ip), ("IFA_ADDRESS", ip)]
-    return Request(encode(message, RTM_NEWADDR, CREATE), f"ip addr add {ip}/{prefix_length} dev {name}")
+    attrs = [("IFA_LOCAL", ip), ("IFA_ADDRESS", ip)]
+    data = _encode(ifaddrmsg, RTM_NEWADDR, CREATE, attrs, family=AF_INET, prefixlen=prefix_length, index=ifindex)
+    return Request(data, f"ip addr add {ip}/{prefix_length} dev {name}")
 
 
 def route(
@@ -180,15 +168,11 @@ def route(
     gateway: "" where the destination is on the interface's segment. quick_ack: TCP acknowledges every segment of
     connections by it (net/ipv4/tcp_input.c: tcp_in_quickack_mode).
     """
-    message = rtmsg()
-    message["family"] = AF_INET
-    message["dst_len"] = prefix_length
-    message["table"] = RT_TABLE_MAIN
-    message["proto"] = RTPROT_STATIC
-    message["scope"] = RT_SCOPE_UNIVERSE if gateway else RT_SCOPE_LINK
-    message["type"] = RTN_UNICAST
-    message["attrs"] = [("RTA_DST", subnet), *([("RTA_GATEWAY", gateway)] if gateway else []), ("RTA_OIF", ifindex)]
-    via = f"via {gateway} dev {name}" if gateway else f"dev {name} scope link"
+    attrs: list[tuple[str, Any]] = [("RTA_DST", subnet), ("RTA_GATEWAY", gateway), ("RTA_OIF", ifindex)]
+    via = f"via {gateway} dev {name}"
+    if not gateway:
+        del attrs[1]
+        via = f"dev {name} scope link"
     text = f"ip route replace {subnet}/{prefix_length} {via}"
     metrics: list[tuple[str, int]] = []
     if initial_window_packets is not None:
@@ -198,48 +182,42 @@ def route(
         metrics.append(("RTAX_QUICKACK", 1))
         text += " quickack 1"
     if metrics:
-        message["attrs"].append(("RTA_METRICS", {"attrs": metrics}))
-    return Request(encode(message, RTM_NEWROUTE, REPLACE), text)
+        attrs.append(("RTA_METRICS", {"attrs": metrics}))
+    data = _encode(
+        rtmsg, RTM_NEWROUTE, REPLACE, attrs, family=AF_INET, dst_len=prefix_length, table=RT_TABLE_MAIN,
+        proto=RTPROT_STATIC, scope=RT_SCOPE_UNIVERSE if gateway else RT_SCOPE_LINK, type=RTN_UNICAST,
+    )  # fmt: skip
+    return Request(data, text)
 
 
 def relay_rule(name: str, source: str | None, destination: str | None, priority: int) -> Request:
     """TCP that comes in by the interface, from or to ports ("first:last"), is looked up in table RELAY_TABLE."""
-    message = fibmsg()
-    message["family"] = AF_INET
-    message["table"] = RELAY_TABLE
-    message["action"] = FR_ACT_TO_TBL
-    message["attrs"] = [
+    attrs: list[tuple[str, Any]] = [
         ("FRA_IIFNAME", name), ("FRA_PRIORITY", priority), ("FRA_TABLE", RELAY_TABLE), ("FRA_IP_PROTO", IPPROTO_TCP),
     ]  # fmt: skip
     text = f"ip rule add pref {priority} iif {name} ipproto tcp"
-    for attribute, word, ports in (("FRA_SPORT_RANGE", "sport", source), ("FRA_DPORT_RANGE", "dport", destination)):
+    for key, word, ports in (("FRA_SPORT_RANGE", "sport", source), ("FRA_DPORT_RANGE", "dport", destination)):
         if ports is not None:
-            message["attrs"].append((attribute, ports))
+            attrs.append((key, ports))
             text += f" {word} {ports.replace(':', '-')}"
-    return Request(encode(message, RTM_NEWRULE, CREATE), f"{text} lookup {RELAY_TABLE}")
+    data = _encode(fibmsg, RTM_NEWRULE, CREATE, attrs, family=AF_INET, table=RELAY_TABLE, action=FR_ACT_TO_TBL)
+    return Request(data, f"{text} lookup {RELAY_TABLE}")
 
 
 def all_local() -> Request:
     """Whatever is looked up in table RELAY_TABLE is for this node itself."""
-    message = rtmsg()
-    message["family"] = AF_INET
-    message["table"] = RELAY_TABLE
-    message["proto"] = RTPROT_STATIC
-    message["scope"] = RT_SCOPE_HOST
-    message["type"] = RTN_LOCAL
-    message["attrs"] = [("RTA_OIF", LOOPBACK_IFINDEX), ("RTA_TABLE", RELAY_TABLE)]
-    return Request(encode(message, RTM_NEWROUTE, CREATE), f"ip route add local default dev lo table {RELAY_TABLE}")
+    data = _encode(
+        rtmsg, RTM_NEWROUTE, CREATE, [("RTA_OIF", LOOPBACK_IFINDEX), ("RTA_TABLE", RELAY_TABLE)],
+        family=AF_INET, table=RELAY_TABLE, proto=RTPROT_STATIC, scope=RT_SCOPE_HOST, type=RTN_LOCAL,
+    )  # fmt: skip
+    return Request(data, f"ip route add local default dev lo table {RELAY_TABLE}")
 
 
 def neighbour(name: str, ifindex: int, ip: str, mac: str) -> Request:
     """Set a permanent neighbour, so that no ARP ever crosses a shaped link."""
-    message = ndmsg()
-    message["family"] = AF_INET
-    message["ifindex"] = ifindex
-    message["state"] = NUD_PERMANENT
-    message["attrs"] = [("NDA_DST", ip), ("NDA_LLADDR", mac)]
-    text = f"ip neigh replace {ip} lladdr {mac} dev {name} nud permanent"
-    return Request(encode(message, RTM_NEWNEIGH, REPLACE), text)
+    attrs = [("NDA_DST", ip), ("NDA_LLADDR", mac)]
+    data = _encode(ndmsg, RTM_NEWNEIGH, REPLACE, attrs, family=AF_INET, ifindex=ifindex, state=NUD_PERMANENT)
+    return Request(data, f"ip neigh replace {ip} lladdr {mac} dev {name} nud permanent")
 
 
 def qdisc(name: str, ifindex: int, stage: Stage, *, handle: int, parent: int | None, replace: bool) -> Request:
@@ -279,20 +257,6 @@ def class_dump(ifindex: int, handle: int) -> bytes:
     return _traffic_control(RTM_GETTCLASS, flags, ifindex=ifindex, handle=0, parent=handle << 16, attributes=())
 
 
-def veth_here(name: str, ifindex: int, peer: str, peer_ifindex: int, mtu_bytes: int) -> Request:
-    """Create a veth pair with both ends in this namespace."""
-    message = ifinfmsg()
-    message["index"] = ifindex
-    there = {"index": peer_ifindex, "attrs": [("IFLA_IFNAME", peer), ("IFLA_MTU", mtu_bytes)]}
-    data = {"attrs": [("VETH_INFO_PEER", there)]}
-    message["attrs"] = [
-        ("IFLA_IFNAME", name), ("IFLA_MTU", mtu_bytes),
-        ("IFLA_LINKINFO", {"attrs": [("IFLA_INFO_KIND", "veth"), ("IFLA_INFO_DATA", data)]}),
-    ]  # fmt: skip
-    text = f"ip link add {name} index {ifindex} mtu {mtu_bytes} type veth peer name {peer} index {peer_ifindex}"
-    return Request(encode(message, RTM_NEWLINK, CREATE), f"{text} mtu {mtu_bytes}")
-
-
 def clsact(name: str, ifindex: int) -> Request:
     """The place for classifiers before the root qdisc."""
     data = _traffic_control(
@@ -304,8 +268,8 @@ def clsact(name: str, ifindex: int) -> Request:
 
 def attach_program(name: str, ifindex: int, program: int, text: str) -> Request:
     """Run packet program `program` for every packet that leaves by the interface; its answer is the verdict."""
-    options = _attribute(TCA_BPF_FD, struct.pack("=I", PROGRAM_FD_BASE + 3 * program))
-    options += _attribute(TCA_BPF_NAME, f"{text}\0".encode()) + _attribute(TCA_BPF_FLAGS, struct.pack("=I", 1))
+    options = attribute(TCA_BPF_FD, struct.pack("=I", PROGRAM_FD_BASE + 3 * program))
+    options += attribute(TCA_BPF_NAME, f"{text}\0".encode()) + attribute(TCA_BPF_FLAGS, struct.pack("=I", 1))
     data = _filter(ifindex, 1, handle=1, kind="bpf", options=options)
     command = f"tc filter add dev {name} egress pref 1 handle 1 bpf da fd # packet program {program}"
     return Request(data, command)
@@ -313,7 +277,7 @@ def attach_program(name: str, ifindex: int, program: int, text: str) -> Request:
 
 def redirect_mark(name: str, ifindex: int, mark: int, to: str, to_ifindex: int, priority: int) -> Request:
     """Send packets with that mark, which are about to leave by the interface, out by another interface."""
-    options = _attribute(TCA_FW_ACT, _redirect(to_ifindex))
+    options = attribute(TCA_FW_ACT, _redirect(to_ifindex))
     data = _filter(ifindex, priority, handle=mark, kind="fw", options=options)
     command = f"tc filter add dev {name} egress pref {priority} handle {mark:#x} fw action mirred egress redirect"
     return Request(data, f"{command} dev {to}")
@@ -323,7 +287,7 @@ def redirect_all(
     name: str, ifindex: int, to: str, to_ifindex: int, *, mark: int = 0, leaving: bool = False, priority: int = 1
 ) -> Request:
     """Send whatever comes in by the interface (`leaving`: is about to leave by it) out by another one, marked so."""
-    options = _attribute(TCA_MATCHALL_ACT, _redirect(to_ifindex, mark))
+    options = attribute(TCA_MATCHALL_ACT, _redirect(to_ifindex, mark))
     where, side = (EGRESS, "egress") if leaving else (INGRESS, "ingress")
     data = _filter(ifindex, priority, handle=1, kind="matchall", options=options, parent=where)
     words = f"tc filter add dev {name} {side} pref {priority} matchall"
@@ -333,18 +297,18 @@ def redirect_all(
 
 def pass_mark(name: str, ifindex: int, mark: int, priority: int) -> Request:
     """Packets with that mark, which are about to leave by the interface, meet no later filter."""
-    data = _filter(ifindex, priority, handle=mark, kind="fw", options=_attribute(TCA_FW_CLASSID, struct.pack("=I", 1)))
+    data = _filter(ifindex, priority, handle=mark, kind="fw", options=attribute(TCA_FW_CLASSID, struct.pack("=I", 1)))
     return Request(data, f"tc filter add dev {name} egress pref {priority} handle {mark:#x} fw classid :1")
 
 
 def _redirect(to_ifindex: int, mark: int = 0) -> bytes:
     parms = struct.pack("=IIiiiiI", 0, 0, TC_ACT_STOLEN, 0, 0, TCA_EGRESS_REDIR, to_ifindex)
-    actions = [("mirred", _attribute(TCA_MIRRED_PARMS, parms))]
+    actions = [("mirred", attribute(TCA_MIRRED_PARMS, parms))]
     if mark:
-        edit = _attribute(TCA_SKBEDIT_PARMS, struct.pack("=IIiii", 0, 0, TC_ACT_PIPE, 0, 0))
-        actions.insert(0, ("skbedit", edit + _attribute(TCA_SKBEDIT_MARK, struct.pack("=I", mark))))
+        edit = attribute(TCA_SKBEDIT_PARMS, struct.pack("=IIiii", 0, 0, TC_ACT_PIPE, 0, 0))
+        actions.insert(0, ("skbedit", edit + attribute(TCA_SKBEDIT_MARK, struct.pack("=I", mark))))
     return b"".join(
-        _attribute(number, _attribute(TCA_ACT_KIND, f"{kind}\0".encode()) + _attribute(TCA_ACT_OPTIONS, options))
+        attribute(number, attribute(TCA_ACT_KIND, f"{kind}\0".encode()) + attribute(TCA_ACT_OPTIONS, options))
         for number, (kind, options) in enumerate(actions, 1)
     )
 
@@ -364,10 +328,6 @@ def _filter(ifindex: int, priority: int, *, handle: int, kind: str, options: byt
     )  # fmt: skip
 
 
-def _attribute(number: int, value: bytes) -> bytes:
-    return struct.pack("=HH", len(value) + 4, number) + value + bytes(-len(value) % 4)
-
-
 def _traffic_control(
     kind: int,
     flags: int,
@@ -381,31 +341,24 @@ def _traffic_control(
     """struct tcmsg and its attributes. Packed here because pyroute2 would choose its own netem for TCA_OPTIONS."""
     body = struct.pack("=BBHiIII", AF_UNSPEC, 0, 0, ifindex, handle, parent, info)
     for number, value in attributes:
-        body += _attribute(number, value)
+        body += attribute(number, value)
     return struct.pack("=IHHII", 16 + len(body), kind, flags, 0, 0) + body
 
 
+DUMPS = {
+    "link": (ifinfmsg, RTM_GETLINK),
+    "address": (ifaddrmsg, RTM_GETADDR),
+    "route": (rtmsg, RTM_GETROUTE),
+    "rule": (fibmsg, RTM_GETRULE),
+    "neighbour": (ndmsg, RTM_GETNEIGH),
+}
+"""What is dumped -> the message that asks for it and answers, and its number."""
+
+
 def dump(kind: str) -> bytes:
-    """A dump request of `link`, `address`, `route`, `rule`, `neighbour` or `qdisc`."""
+    """A dump request of a kind of DUMPS, or of `qdisc`."""
     flags = NLM_F_REQUEST | NLM_F_DUMP
-    if kind == "link":
-        return encode(ifinfmsg(), RTM_GETLINK, flags)
-    if kind == "address":
-        request = ifaddrmsg()
-        request["family"] = AF_INET
-        return encode(request, RTM_GETADDR, flags)
-    if kind == "route":
-        request = rtmsg()
-        request["family"] = AF_INET
-        return encode(request, RTM_GETROUTE, flags)
-    if kind == "rule":
-        request = fibmsg()
-        request["family"] = AF_INET
-        return encode(request, RTM_GETRULE, flags)
-    if kind == "neighbour":
-        request = ndmsg()
-        request["family"] = AF_INET
-        return encode(request, RTM_GETNEIGH, flags)
     if kind == "qdisc":
         return _traffic_control(RTM_GETQDISC, flags, ifindex=0, handle=0, parent=0, attributes=())
-    raise ValueError(kind)
+    message, number = DUMPS[kind]
+    return _encode(message, number, flags, family=AF_UNSPEC if kind == "link" else AF_INET)

@@ -1,4 +1,4 @@
-"""netem, complete: one nla class for both ways, written from linux/pkt_sched.h (6.12).
+"""netem, complete, both ways, written from linux/pkt_sched.h (6.12).
 
 pyroute2's own netem lacks 64-bit times and rates, the loss models and the seed. Here every attribute is always sent
 and read back, in nanoseconds and byte/s, so that what was asked can be compared with what is in force.
@@ -6,19 +6,16 @@ and read back, in nanoseconds and byte/s, so that what was asked can be compared
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import struct
+from typing import ClassVar
 
 import msgspec
-from pyroute2.netlink import nla
 
-from ..core.types import Frozen, GilbertElliott, LinkImpairment
+from ..core.types import GilbertElliott, LinkImpairment
 from .delays import distribution_of, spread_ns, table
-from .size_table import size_table, size_text
+from .qdiscs import ETHERNET_HEADER_BYTES, TICK_NS, Stage, attribute, attributes_of, size_table, size_text
 
 PROBABILITY_ONE = 0xFFFFFFFF
-TICK_NS = 64
-"""psched tick (PSCHED_SHIFT 6); only the legacy 32-bit fields count in it."""
-ETHERNET_HEADER_BYTES = 14
 UNLIMITED_PACKETS = 1_000_000
 """Limit of a delay line: far more packets than any of our links holds, so that it never drops."""
 ORDERING_BYTE_S = 1 << 50
@@ -26,71 +23,17 @@ ORDERING_BYTE_S = 1 << 50
 (sch_netem.c: netem_enqueue); without one its delay line sorts by the time each packet is due, so jitter reorders."""
 
 
-class netem_options(nla):  # type: ignore[misc]
-    """TCA_OPTIONS of netem: struct tc_netem_qopt, then attributes."""
-
-    fields = (("latency", "I"), ("limit", "I"), ("loss", "I"), ("gap", "I"), ("duplicate", "I"), ("jitter", "I"))
-    nla_map: ClassVar[Any] = (
-        ("TCA_NETEM_UNSPEC", "none"),
-        ("TCA_NETEM_CORR", "corr"),
-        ("TCA_NETEM_DELAY_DIST", "cdata"),
-        ("TCA_NETEM_REORDER", "probability"),
-        ("TCA_NETEM_CORRUPT", "probability"),
-        ("TCA_NETEM_LOSS", "loss_model"),
-        ("TCA_NETEM_RATE", "rate"),
-        ("TCA_NETEM_ECN", "uint32"),
-        ("TCA_NETEM_RATE64", "uint64"),
-        ("TCA_NETEM_PAD", "cdata"),
-        ("TCA_NETEM_LATENCY64", "int64"),
-        ("TCA_NETEM_JITTER64", "int64"),
-        ("TCA_NETEM_SLOT", "slot"),
-        ("TCA_NETEM_SLOT_DIST", "cdata"),
-        ("TCA_NETEM_PRNG_SEED", "uint64"),
-    )
-
-    class corr(nla):  # type: ignore[misc]
-        """struct tc_netem_corr."""
-
-        fields = (("delay_corr", "I"), ("loss_corr", "I"), ("dup_corr", "I"))
-
-    class probability(nla):  # type: ignore[misc]
-        """struct tc_netem_reorder, tc_netem_corrupt."""
-
-        fields = (("probability", "I"), ("correlation", "I"))
-
-    class rate(nla):  # type: ignore[misc]
-        """struct tc_netem_rate; `rate` in byte/s, all ones where TCA_NETEM_RATE64 carries it."""
-
-        fields = (("rate", "I"), ("packet_overhead", "i"), ("cell_size", "I"), ("cell_overhead", "i"))
-
-    class slot(nla):  # type: ignore[misc]
-        """struct tc_netem_slot, nanoseconds."""
-
-        fields = (
-            ("min_delay", "q"),
-            ("max_delay", "q"),
-            ("max_packets", "i"),
-            ("max_bytes", "i"),
-            ("dist_delay", "q"),
-            ("dist_jitter", "q"),
-        )
-
-    class loss_model(nla):  # type: ignore[misc]
-        """TCA_NETEM_LOSS: one of the two loss models."""
-
-        nla_map: ClassVar[Any] = (
-            ("NETEM_LOSS_UNSPEC", "none"),
-            ("NETEM_LOSS_GI", "cdata"),
-            ("NETEM_LOSS_GE", "gemodel"),
-        )
-
-        class gemodel(nla):  # type: ignore[misc]
-            """struct tc_netem_gemodel: p, r, h = 1 - loss in bad, k1 = 1 - k = loss in good."""
-
-            fields = (("p", "I"), ("r", "I"), ("h", "I"), ("k1", "I"))
+_QOPT = struct.Struct("=IIIIII")
+"""struct tc_netem_qopt: latency, limit, loss, gap, duplicate, jitter."""
+_CORR, _DELAY_DIST, _REORDER, _CORRUPT, _LOSS, _RATE, _RATE64, _LATENCY64, _JITTER64, PRNG_SEED = (
+    1, 2, 3, 4, 5, 6, 8, 10, 11, 14,
+)  # fmt: skip
+_LOSS_GE = 2
+_RATE_SPEC = struct.Struct("=IiIi")
+"""struct tc_netem_rate: byte/s (all ones where TCA_NETEM_RATE64 has it), packet overhead, cell size and overhead."""
 
 
-class Netem(Frozen, frozen=True):
+class Netem(Stage, frozen=True):
     """One netem qdisc as the kernel holds it. Both the configuration and what is read back have this form, so that they
     can be compared.
 
@@ -121,82 +64,59 @@ class Netem(Frozen, frozen=True):
         """The size table beside TCA_OPTIONS."""
         return size_table(self.size_overhead_bytes)
 
-    def as_shown(self) -> Netem:
-        """This one as a dump shows it."""
-        return self
-
     def encode(self) -> bytes:
         """The body of TCA_OPTIONS."""
-        options = netem_options()
-        options["limit"] = self.limit_packets
-        options["latency"] = min(self.latency_ns // TICK_NS, 0xFFFFFFFF)
-        options["jitter"] = min(self.jitter_ns // TICK_NS, 0xFFFFFFFF)
-        options["loss"] = self.loss
-        options["gap"] = self.gap
-        options["duplicate"] = self.duplicate
         wide = self.rate_byte_s >= 1 << 32
-        attrs: list[tuple[str, Any]] = [
-            ("TCA_NETEM_LATENCY64", self.latency_ns),
-            ("TCA_NETEM_JITTER64", self.jitter_ns),
-            (
-                "TCA_NETEM_CORR",
-                {"delay_corr": self.delay_correlation, "loss_corr": self.loss_correlation, "dup_corr": 0},
-            ),
-            ("TCA_NETEM_REORDER", {"probability": self.reorder, "correlation": 0}),
-            ("TCA_NETEM_CORRUPT", {"probability": self.corrupt, "correlation": 0}),
-            (
-                "TCA_NETEM_RATE",
-                {
-                    "rate": 0xFFFFFFFF if wide else self.rate_byte_s,
-                    "packet_overhead": self.packet_overhead_bytes,
-                    "cell_size": 0,
-                    "cell_overhead": 0,
-                },
-            ),
-            ("TCA_NETEM_PRNG_SEED", self.seed),
-        ]
+        ticks = (min(ns // TICK_NS, 0xFFFFFFFF) for ns in (self.latency_ns, self.jitter_ns))
+        latency, jitter = ticks
+        rate = 0xFFFFFFFF if wide else self.rate_byte_s
+        body = _QOPT.pack(latency, self.limit_packets, self.loss, self.gap, self.duplicate, jitter)
+        body += attribute(_LATENCY64, struct.pack("=q", self.latency_ns))
+        body += attribute(_JITTER64, struct.pack("=q", self.jitter_ns))
+        body += attribute(_CORR, struct.pack("=III", self.delay_correlation, self.loss_correlation, 0))
+        body += attribute(_REORDER, struct.pack("=II", self.reorder, 0))
+        body += attribute(_CORRUPT, struct.pack("=II", self.corrupt, 0))
+        body += attribute(_RATE, _RATE_SPEC.pack(rate, self.packet_overhead_bytes, 0, 0))
+        body += attribute(PRNG_SEED, struct.pack("=Q", self.seed))
         if wide:
-            attrs.append(("TCA_NETEM_RATE64", self.rate_byte_s))
+            body += attribute(_RATE64, struct.pack("=Q", self.rate_byte_s))
         if self.gilbert_elliott is not None:
-            p, r, h, k1 = self.gilbert_elliott
-            attrs.append(("TCA_NETEM_LOSS", {"attrs": [("NETEM_LOSS_GE", {"p": p, "r": r, "h": h, "k1": k1})]}))
+            body += attribute(_LOSS, attribute(_LOSS_GE, struct.pack("=IIII", *self.gilbert_elliott)))
         if self.distribution != "uniform":
-            attrs.append(("TCA_NETEM_DELAY_DIST", table(self.distribution)))
-        options["attrs"] = attrs
-        options.encode()
-        return bytes(options.data[4:])
+            body += attribute(_DELAY_DIST, table(self.distribution))
+        return body
 
     @classmethod
     def decode(cls, body: bytes, *, distribution: str = "uniform", size_overhead_bytes: int = 0) -> Netem:
         """Read TCA_OPTIONS of a dump. The kernel never dumps a delay distribution, so the caller names it."""
-        length = len(body) + 4
-        options = netem_options(length.to_bytes(2, "little") + b"\0\0" + body)
-        options.decode()
-        attr: dict[str, Any] = dict(options["attrs"])
-        corr = attr.get("TCA_NETEM_CORR", {"delay_corr": 0, "loss_corr": 0})
-        rate = attr.get("TCA_NETEM_RATE", {"rate": 0, "packet_overhead": 0})
-        model = dict(attr["TCA_NETEM_LOSS"]["attrs"]).get("NETEM_LOSS_GE") if "TCA_NETEM_LOSS" in attr else None
+        latency, limit, loss, gap, duplicate, jitter = _QOPT.unpack_from(body)
+        there = attributes_of(body[_QOPT.size :])
+
+        def number(of: int, form: str, otherwise: int, at: int = 0) -> int:
+            return int(struct.unpack_from(form, there[of], at)[0]) if of in there else otherwise
+
+        model = attributes_of(there.get(_LOSS, b"")).get(_LOSS_GE)
         return cls(
-            limit_packets=options["limit"],
-            latency_ns=attr.get("TCA_NETEM_LATENCY64", options["latency"] * TICK_NS),
-            jitter_ns=attr.get("TCA_NETEM_JITTER64", options["jitter"] * TICK_NS),
-            delay_correlation=corr["delay_corr"],
+            limit_packets=limit,
+            latency_ns=number(_LATENCY64, "=q", latency * TICK_NS),
+            jitter_ns=number(_JITTER64, "=q", jitter * TICK_NS),
+            delay_correlation=number(_CORR, "=I", 0),
             distribution=distribution,
-            loss=options["loss"],
-            loss_correlation=corr["loss_corr"],
-            gilbert_elliott=(model["p"], model["r"], model["h"], model["k1"]) if model else None,
-            duplicate=options["duplicate"],
-            corrupt=attr.get("TCA_NETEM_CORRUPT", {"probability": 0})["probability"],
-            reorder=attr.get("TCA_NETEM_REORDER", {"probability": 0})["probability"],
-            gap=options["gap"],
-            rate_byte_s=attr.get("TCA_NETEM_RATE64", rate["rate"]),
-            packet_overhead_bytes=rate["packet_overhead"],
-            seed=attr.get("TCA_NETEM_PRNG_SEED", 0),
+            loss=loss,
+            loss_correlation=number(_CORR, "=I", 0, 4),
+            gilbert_elliott=struct.unpack_from("=IIII", model) if model is not None else None,
+            duplicate=duplicate,
+            corrupt=number(_CORRUPT, "=I", 0),
+            reorder=number(_REORDER, "=I", 0),
+            gap=gap,
+            rate_byte_s=number(_RATE64, "=Q", number(_RATE, "=I", 0)),
+            packet_overhead_bytes=number(_RATE, "=i", 0, 4),
+            seed=number(PRNG_SEED, "=Q", 0),
             size_overhead_bytes=size_overhead_bytes,
         )
 
     def remark(self) -> str:
-        """The part that tc(8) cannot express, as a comment; "" if there is nothing."""
+        """The part that tc(8) cannot express, as a comment."""
         return f"# its delays have a table of their own: {self.distribution}" if "(" in self.distribution else ""
 
     def text(self) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from ..core.types import Flow
 from .layout import Layout
 from .messages import CHANGE, Request
+from .qdiscs import attribute
 
 FAMILY = "mptcp_pm"
 GENERIC = 16
@@ -53,10 +54,6 @@ def path_manager(flows: Sequence[Flow], layout: Layout) -> list[tuple[int, Reque
     return requests
 
 
-def _attribute(kind: int, value: bytes) -> bytes:
-    return struct.pack("=HH", 4 + len(value), kind) + value + b"\0" * (-len(value) % 4)
-
-
 def _request(command: int, attributes: bytes, text: str) -> Request:
     body = struct.pack("=BBH", command, VERSION, 0) + attributes
     return Request(struct.pack("=IHHII", 16 + len(body), GENERIC, CHANGE, 0, 0) + body, text)
@@ -66,16 +63,16 @@ def limits(subflows: int) -> Request:
     """Request: the largest number of subflows besides the first of a connection, and of announced addresses that it
     accepts.
     """
-    attributes = _attribute(ATTRIBUTE_ACCEPTED, struct.pack("=I", subflows))
-    attributes += _attribute(ATTRIBUTE_SUBFLOWS, struct.pack("=I", subflows))
+    attributes = attribute(ATTRIBUTE_ACCEPTED, struct.pack("=I", subflows))
+    attributes += attribute(ATTRIBUTE_SUBFLOWS, struct.pack("=I", subflows))
     text = f"ip mptcp limits set subflow {subflows} add_addr_accepted {subflows}"
     return _request(COMMAND_SET_LIMITS, attributes, text)
 
 
 def endpoint(ip: str, flag: int) -> Request:
     """Request: an address of this host to announce to the peer (SIGNAL) or to open subflows from (SUBFLOW)."""
-    address = _attribute(ADDRESS_FAMILY, struct.pack("=H", AF_INET))
-    address += _attribute(ADDRESS_IPV4, ipaddress.IPv4Address(ip).packed)
-    address += _attribute(ADDRESS_FLAGS, struct.pack("=I", flag))
+    address = attribute(ADDRESS_FAMILY, struct.pack("=H", AF_INET))
+    address += attribute(ADDRESS_IPV4, ipaddress.IPv4Address(ip).packed)
+    address += attribute(ADDRESS_FLAGS, struct.pack("=I", flag))
     text = f"ip mptcp endpoint add {ip} {'signal' if flag == SIGNAL else 'subflow'}"
-    return _request(COMMAND_ADD_ADDRESS, _attribute(ATTRIBUTE_ADDRESS | NESTED, address), text)
+    return _request(COMMAND_ADD_ADDRESS, attribute(ATTRIBUTE_ADDRESS | NESTED, address), text)

@@ -7,11 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
-from pyroute2.netlink.rtnl.fibmsg import fibmsg
-from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
-from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
-from pyroute2.netlink.rtnl.ndmsg import ndmsg
-from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
 from ..core.types import Check, Frozen
 from ..store import init_records as init
@@ -19,32 +14,20 @@ from ..store.ndjson import of_kind
 from .aqm import KINDS as AQM_KINDS
 from .aqm import AqmQdisc, marked
 from .compile import Compiled
-from .htb import Fifo, Htb
 from .layout import BRIDGE
-from .messages import (
-    NUD_PERMANENT,
-    RELAY_TABLE,
-    RTPROT_STATIC,
-    TCA_BPF_NAME,
-    TCA_BPF_TAG,
-    TCA_KIND,
-    TCA_OPTIONS,
-    Stage,
-)  # fmt: skip
-from .netem import Netem
+from .messages import DUMPS, NUD_PERMANENT, RELAY_TABLE, RTPROT_STATIC, TCA_BPF_NAME, TCA_BPF_TAG, TCA_KIND, TCA_OPTIONS
+from .netem import PRNG_SEED, Netem
 from .nftables import check_rules, decode_rules
+from .qdiscs import TCA_STAB, Fifo, Htb, Stage, Tbf, attributes_of, overhead_of
 from .shaping import ExpectedQdisc
-from .size_table import TCA_STAB, attributes_of, overhead_of
 from .static_routes import PREFIX_LENGTH
-from .tbf import Tbf
 
 NLMSG_ERROR, NLMSG_DONE = 2, 3
 TCA_STATS2, TCA_STATS_APP, TCA_STATS_QUEUE, TCA_STATS_BASIC = 7, 4, 3, 1
-TCA_NETEM_PRNG_SEED, NETEM_QOPT_BYTES = 14, 24
+NETEM_QOPT_BYTES = 24
 NEVER_NS = 1 << 62
 SHAPING_KINDS = ("netem", "tbf", "htb", "pfifo", "bfifo", *AQM_KINDS)
 OFFLOADS = ("tx", "rx", "sg", "tso", "gso", "gro")
-MESSAGES = {"link": ifinfmsg, "address": ifaddrmsg, "route": rtmsg, "neighbour": ndmsg, "rule": fibmsg}
 
 
 class Qdisc(Frozen, frozen=True):
@@ -282,7 +265,7 @@ def split(datagrams: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 def decode(label: str, datagrams: Iterable[bytes]) -> Iterator[Any]:
     """Messages of a link, address, route or neighbour dump, as pyroute2 decodes them."""
     for _, message in split(datagrams):
-        decoded = MESSAGES[label](message)
+        decoded = DUMPS[label][0](message)
         decoded.decode()
         yield decoded
 
@@ -306,7 +289,7 @@ def decode_qdiscs(datagrams: Iterable[bytes]) -> Iterator[Qdisc]:
             )
             if kind == "netem"
             else None,
-            seeded=kind != "netem" or TCA_NETEM_PRNG_SEED in attributes_of(attributes[TCA_OPTIONS][NETEM_QOPT_BYTES:]),
+            seeded=kind != "netem" or PRNG_SEED in attributes_of(attributes[TCA_OPTIONS][NETEM_QOPT_BYTES:]),
             sent_packets=packets,
             sent_bytes=size,
             dropped_packets=dropped,

@@ -20,23 +20,13 @@ import msgspec
 from ..core.types import Cell, DirectionName, Event, LinkImpairment
 from .aqm import AqmQdisc, aqm_stage
 from .direction_program import DirectionProgram, direction_programs
-from .htb import Htb, fifo_stage, htb_stage
 from .interface import Interface
 from .layout import Layout
-from .messages import Request, Stage, htb_class, qdisc
-from .netem import (
-    ETHERNET_HEADER_BYTES,
-    ORDERING_BYTE_S,
-    PROBABILITY_ONE,
-    UNLIMITED_PACKETS,
-    Netem,
-    black_hole,
-    delay_stage,
-    rate_stage,
-)
+from .messages import Request, htb_class, qdisc
+from .netem import ORDERING_BYTE_S, PROBABILITY_ONE, UNLIMITED_PACKETS, Netem, black_hole, delay_stage, rate_stage
+from .qdiscs import ETHERNET_HEADER_BYTES, Htb, Stage, fifo_stage, htb_stage, tbf_stage
 from .rate_line import RateLine, rate_lines, rated, shapes_of, varies
 from .steps import Step
-from .tbf import tbf_stage
 
 LEAF_HANDLES = 0x8000
 """The queue below tbf or htb has the root's handle + this."""

@@ -11,9 +11,8 @@ from netwarp.measure.groups.counters import aqm_metrics
 from netwarp.testbed.aqm import AqmQdisc, aqm_stage, idle_table
 from netwarp.testbed.compile import Clock, compile_cell
 from netwarp.testbed.netem import Netem
+from netwarp.testbed.qdiscs import Tbf, attributes_of
 from netwarp.testbed.readback import Qdisc
-from netwarp.testbed.size_table import attributes_of
-from netwarp.testbed.tbf import Tbf
 from support.specs import BASE, cell_of, problems_of, replaced
 
 QUEUE = 'queue = "50 packets"'

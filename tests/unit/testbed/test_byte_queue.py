@@ -9,8 +9,7 @@ import pytest
 from netwarp.core.types import Cell, Event, from_json, to_json
 from netwarp.testbed.compile import Clock, compile_cell
 from netwarp.testbed.netem import Netem
-from netwarp.testbed.size_table import overhead_of, size_table
-from netwarp.testbed.tbf import Tbf, sending_ns, tbf_stage
+from netwarp.testbed.qdiscs import Tbf, overhead_of, sending_ns, size_table, tbf_stage
 from support.specs import BASE, cell_of, problems_of, replaced
 
 TEXT = replaced('queue = "50 packets"', 'queue = "64 KiB"')

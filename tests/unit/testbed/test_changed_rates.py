@@ -7,12 +7,11 @@ import struct
 import pytest
 from netwarp.core.types import LinkImpairment
 from netwarp.testbed.compile import Clock, Compiled, compile_cell
-from netwarp.testbed.htb import Fifo, Htb
 from netwarp.testbed.messages import CHANGE, class_dump, htb_class
 from netwarp.testbed.netem import ORDERING_BYTE_S
+from netwarp.testbed.qdiscs import Fifo, Htb, attributes_of
 from netwarp.testbed.rate_line import varies
 from netwarp.testbed.readback import decode_classes
-from netwarp.testbed.size_table import attributes_of
 from support.specs import BASE, cell_of, replaced
 
 SLOWER = (
