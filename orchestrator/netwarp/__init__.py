@@ -42,13 +42,15 @@ if TYPE_CHECKING:
     from .engine.comparison import RunComparison, compare_runs
     from .engine.data_frames import load_run
     from .engine.events import CellFinished, CellsFinished, CellsStarted, CellTime, Event, Notice, Progress
+    from .engine.experiment import Experiment
     from .engine.export import export_captures
     from .engine.har import export_har
     from .engine.merging import merge_runs
-    from .engine.planning import load_experiment, plan_experiment
+    from .engine.planning import plan_experiment
     from .engine.run_directory import Run, open_run
     from .engine.running import RunInterrupted, RunOutOfSpace, resume, run
     from .engine.verification import Verified, replay, verify
+    from .experiment.study import load_experiment
 
 _DEFINED_IN = {
     "core.errors": (
@@ -64,22 +66,24 @@ _DEFINED_IN = {
     "engine.comparison": ("RunComparison", "compare_runs"),
     "engine.data_frames": ("load_run",),
     "engine.events": ("CellFinished", "CellTime", "CellsFinished", "CellsStarted", "Event", "Notice", "Progress"),
+    "engine.experiment": ("Experiment",),
     "engine.export": ("export_captures",),
     "engine.har": ("export_har",),
     "engine.merging": ("merge_runs",),
-    "engine.planning": ("load_experiment", "plan_experiment"),
+    "engine.planning": ("plan_experiment",),
     "engine.run_directory": ("Run", "open_run"),
     "engine.running": ("RunInterrupted", "RunOutOfSpace", "resume", "run"),
     "engine.verification": ("Verified", "replay", "verify"),
+    "experiment.study": ("load_experiment",),
 }  # fmt: skip
 _MODULE = {name: module for module, names in _DEFINED_IN.items() for name in names}
 
 __all__ = [
     "Analyzed", "AnalyzedCaptures", "BackendAgreement", "BackendUnavailable", "Calibrated", "CaptureError",
     "CellError", "CellFinished", "CellTime", "CellsFinished", "CellsStarted", "ClaimsBySources", "DiskFull",
-    "Event", "Freed", "KernelError", "NetwarpError", "Notice", "Progress", "Run", "RunComparison",
-    "RunInterrupted", "RunOutOfSpace", "SpecError", "StoreError", "Verified", "__version__", "agree_backends",
-    "agree_runs", "analyze", "analyze_captures", "calibrate", "claims_by_sources", "compare_runs",
+    "Event", "Experiment", "Freed", "KernelError", "NetwarpError", "Notice", "Progress", "Run",
+    "RunComparison", "RunInterrupted", "RunOutOfSpace", "SpecError", "StoreError", "Verified", "__version__",
+    "agree_backends", "agree_runs", "analyze", "analyze_captures", "calibrate", "claims_by_sources", "compare_runs",
     "export_captures", "export_har", "load_experiment", "load_run", "merge_runs", "open_run",
     "plan_experiment", "remove_captures", "remove_derived", "replay", "report", "resume", "run", "unpack",
     "verify",

@@ -18,7 +18,7 @@ from ..core.numbers import given, percent
 from ..core.schedules import UNDISTURBED
 from ..core.types import Cell
 from ..core.units import counted
-from ..experiment import Spec
+from ..experiment import AnyExperiment, Spec, load_experiment
 from ..measure.first_divergence import Divergence, first_divergence
 from ..plan.schedules import scheduled_cells
 from ..plan.types import Plan
@@ -32,7 +32,7 @@ from ..store.run_locations import check_out, new_directory
 from .analysis import tabulate
 from .events import Notice, Progress, no_progress
 from .late_cells import late_cells
-from .planning import Where, load_experiment, plan_experiment
+from .planning import Where, plan_experiment
 from .run_directory import Run, open_run
 from .running import begin, check_jobs, end, ended_early, run_cells
 
@@ -100,7 +100,7 @@ def agree_runs(run_a: str | Path, run_b: str | Path) -> BackendAgreement:
 
 
 def agree_backends(
-    experiment: str | Path | Spec,
+    experiment: AnyExperiment,
     backends: tuple[str, str],
     *,
     sets: Mapping[str, str] | None = None,

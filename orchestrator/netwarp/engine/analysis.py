@@ -13,7 +13,7 @@ import msgspec
 
 from ..core.types import Outcome
 from ..core.units import counted
-from ..experiment import Spec
+from ..experiment import AnyExperiment, Spec
 from ..measure.capture_point import missing_raw
 from ..plan.schedules import scheduled_cells
 from ..plan.types import Plan
@@ -51,7 +51,7 @@ class Analyzed:
 
 
 def analyze(
-    run_dir: str | Path, *, spec: str | Path | None = None, jobs: int | None = None, parquet: bool = False
+    run_dir: str | Path, *, spec: AnyExperiment | None = None, jobs: int | None = None, parquet: bool = False
 ) -> Analyzed:
     """Compute the measurements of a run directory again, and write its tables.
 
@@ -110,7 +110,7 @@ def _counterexamples_again(spec: Spec | None, results: Results, run: RunDir) -> 
         write_counterexamples(spec, results, run)
 
 
-def report(run_dir: str | Path, *, spec: str | Path | None = None) -> Path:
+def report(run_dir: str | Path, *, spec: AnyExperiment | None = None) -> Path:
     """Make the report of a run directory again, from its tables and derived files. Returns the path of its first page.
 
     spec: use the tables, figures, claims and answers of this spec, as for `analyze`.

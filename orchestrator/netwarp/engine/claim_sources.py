@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from ..core.outputs import Source
-from ..experiment import Spec
+from ..experiment import AnyExperiment, load_experiment
 from ..plan import make_plan
 from ..results.claims import Judged, judge
 from ..results.published import published
 from ..results.run_results import Results
-from .planning import load_experiment
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ class ClaimsBySources:
         return [decided.claim.claim.id for decided in self.claims if not decided.sources and decided.claim.claim.tested]
 
 
-def claims_by_sources(spec: str | Path | Spec) -> ClaimsBySources:
+def claims_by_sources(spec: AnyExperiment) -> ClaimsBySources:
     """Feed the numbers of every source to the judge. Raises SpecError."""
     plan = make_plan(load_experiment(spec))
     others = published(plan)

@@ -113,7 +113,7 @@ def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path,
         if run.plan.exists() and read_plan(run) != plan:
             raise SpecError(f"{run.root}: holds another run already; --out wants a new or an empty directory")
         manifest = _manifest([source.manifest for source in sources], parts=False)
-        digest = hashlib.sha256(loaded.path.read_bytes()).hexdigest()
+        digest = hashlib.sha256(loaded.text).hexdigest()
         words = ["run", str(spec), *(word for text in first.sets for word in ("--set", text))]
         words += [word for part in only for word in ("--only", part)]
         manifest = msgspec.structs.replace(

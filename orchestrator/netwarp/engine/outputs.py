@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
 from ..core.errors import SpecError
 from ..core.types import Cell, GuestKernel
-from ..experiment import Spec, load_spec
+from ..experiment import AnyExperiment, Spec, load_experiment
 from ..experiment.profiles import PROFILES, profiles_named
 from ..experiment.stacks import STACKS
 from ..plan import make_plan
@@ -35,37 +34,38 @@ class LaterOutputs:
     missing: tuple[Combination, ...]
 
 
-def later_outputs(plan: Plan, manifest: Manifest, spec: str | Path) -> LaterOutputs:
+def later_outputs(plan: Plan, manifest: Manifest, spec: AnyExperiment) -> LaterOutputs:
     """Plan a spec with the seed and the --set of the run, and take its outputs.
 
     The cells must be those of the run: the same content at the same levels of the same factors; the run may lack some.
     Raises SpecError.
     """
     loaded, asked = plan_again(spec, manifest, plan.cells)
+    name = loaded.path or loaded.name
     there, new = _first_cells(undisturbed(plan)), _first_cells(asked)
     strangers = [cell for levels, cell in there.items() if levels not in new]
     if strangers:
         names = ", ".join(cell.id for cell in strangers[:MOST_NAMED])
         more = ", ..." if len(strangers) > MOST_NAMED else ""
         raise SpecError(
-            f"{loaded.path}: does not have {len(strangers)} of the {len(there)} combinations of levels of the run "
+            f"{name}: does not have {len(strangers)} of the {len(there)} combinations of levels of the run "
             f"({names}{more}): keep its factors and levels, and change tables, figures, claims and answers only"
         )
     if changes := cell_changes(list(there.values()), [new[levels] for levels in there]):
         lines = "".join(f"\n  {line}" for line in changes)
-        raise SpecError(f"{loaded.path}: its cells are not those of the run:{lines}")
+        raise SpecError(f"{name}: its cells are not those of the run:{lines}")
     missing = tuple(dict(levels) for levels in new if levels not in there)
     return LaterOutputs(loaded, with_cells(plan.with_outputs(asked), plan.cells), missing)
 
 
-def load_again(spec: str | Path, manifest: Manifest) -> Spec:
+def load_again(spec: AnyExperiment, manifest: Manifest) -> Spec:
     """Load a spec with the --set of a run. Raises SpecError."""
     sets = dict(text.split("=", 1) for text in manifest.sets)
-    return load_spec(spec, sets={key.strip(): value.strip() for key, value in sets.items()})
+    return load_experiment(spec, sets={key.strip(): value.strip() for key, value in sets.items()})
 
 
 def plan_again(
-    spec: str | Path, manifest: Manifest, cells: Sequence[Cell], only: Sequence[str] = ()
+    spec: AnyExperiment, manifest: Manifest, cells: Sequence[Cell], only: Sequence[str] = ()
 ) -> tuple[Spec, Plan]:
     """Load a spec and plan it with the seed, the --set and the guest kernels of a run: a name means the build that the
     run's cells of these levels had, not the newest of today. Raises SpecError.
@@ -94,9 +94,8 @@ def _can_mean(name: str, release: str) -> bool:
 
 def texts_of(spec: Spec) -> dict[str, bytes]:
     """The files of a spec by their names in a run's spec/: the spec, the files it names, its profiles."""
-    texts = {path.name: path.read_bytes() for path in spec.files}
     profiles = [path for folder in (PROFILES, STACKS) for path in profiles_named(spec.document, folder)]
-    return texts | {f"{path.parent.name}/{path.name}": path.read_bytes() for path in profiles}
+    return {**spec.files} | {f"{path.parent.name}/{path.name}": path.read_bytes() for path in profiles}
 
 
 def _first_cells(plan: Plan) -> dict[frozenset[tuple[str, str]], Cell]:

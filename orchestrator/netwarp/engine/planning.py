@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from ..core.built_programs import BUILD
 from ..core.errors import BackendUnavailable, CellError, SpecError
 from ..core.types import GuestKernel
-from ..experiment import Spec, load_spec
+from ..experiment import AnyExperiment, load_experiment
 from ..guestkernel.build import find_build
 from ..guestkernel.cache import find_binary
 from ..plan import make_plan
@@ -28,22 +26,8 @@ Where = Mapping[str, str | Sequence[str]] | Sequence[tuple[str, str]]
 """Factor -> level or levels; or (factor, level) pairs, the same factor several times for any of these levels."""
 
 
-def load_experiment(spec: str | Path | Spec, *, sets: Mapping[str, str] | None = None) -> Spec:
-    """Load and check a spec file, or a folder of experiments/ by its name.
-
-    sets: parameter or dotted key -> value that replaces the spec's. Raises SpecError with every problem of the file.
-    """
-    if isinstance(spec, Spec):
-        return spec
-    given: object = spec  # of code that no type checker has seen
-    if not isinstance(given, str | os.PathLike):
-        what = f"not a {type(given).__name__}"
-        raise SpecError(f"an experiment is a spec file, a name of experiments/ or what load_experiment gave, {what}")
-    return load_spec(spec, sets=dict(sets or {}))
-
-
 def plan_experiment(
-    experiment: str | Path | Spec,
+    experiment: AnyExperiment,
     *,
     sets: Mapping[str, str] | None = None,
     seed: int | None = None,
@@ -68,7 +52,7 @@ def plan_experiment(
     def build_of(name: str) -> GuestKernel:
         """Looked for once a plan: the cache could change meanwhile."""
         if name not in known:
-            build = find_build(name, loaded.path.parent)
+            build = find_build(name, loaded.folder)
             known[name] = GuestKernel(name, "") if build is None else GuestKernel(build.release, build.sha256)
         return known[name]
 

@@ -6,7 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ..core.errors import SpecError
 from ..core.types import Outcome
 from ..core.units import counted
 from ..plan.types import Plan
@@ -16,6 +18,10 @@ from ..store.plan_file import read_plan
 from ..store.run_dir import RunDir, read_json
 from ..store.tables import TableRow, read_rows, typed_rows
 from .collect import collect
+from .data_frames import load_run
+
+if TYPE_CHECKING:
+    from ..store.frames import RunFrames
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,23 @@ class Run:
     def tables(self) -> tuple[str, ...]:
         """The names of its tables."""
         return tuple(sorted(path.stem for path in self.directory.tables.glob("*.csv")))
+
+    def metric(self, name: str) -> list[TableRow]:
+        """A row per cell and flow that has the metric: `value`, `unit`, and the columns of cells.csv, factors among
+        them. As a data frame: `frames.metric(name)`. Raises SpecError if no cell has the metric.
+        """
+        cells = {row["cell_id"]: row for row in self.table("cells")}
+        measured = self.table("measurements")
+        rows = [row | cells[row["cell_id"]] for row in measured if row["metric"] == name]
+        if not rows:
+            known = sorted({str(row["metric"]) for row in measured})
+            raise SpecError(f"{self.path}: no cell has the metric {name!r}; there is: {', '.join(known) or 'none'}")
+        return rows
+
+    @cached_property
+    def frames(self) -> RunFrames:
+        """The tables as polars data frames. Raises SpecError if polars is not installed (the extra `data`)."""
+        return load_run(self.path)
 
     def table(self, name: str) -> list[TableRow]:
         """The rows of tables/<name>.csv: column -> text, or a number (None: empty) in a numeric column.

@@ -16,7 +16,8 @@ from ..core import invocation
 from ..core.built_programs import program_digests
 from ..core.errors import DiskFull, SpecError, StoreError
 from ..core.types import Outcome
-from ..experiment import Spec
+from ..experiment import AnyExperiment, Spec, load_experiment
+from ..experiment.load import SPEC_NAME
 from ..plan.changes import plan_changes
 from ..plan.schedules import undisturbed
 from ..plan.types import Plan
@@ -40,7 +41,7 @@ from .execute import execute
 from .executors import LOCAL, Executor, parse_executor
 from .late_cells import late_cells
 from .outputs import texts_of
-from .planning import Where, level_pairs, load_experiment, plan_experiment
+from .planning import Where, level_pairs, plan_experiment
 from .run_directory import Run
 
 
@@ -61,7 +62,7 @@ class RunOutOfSpace(DiskFull):
 
 
 def run(
-    experiment: str | Path | Spec,
+    experiment: AnyExperiment,
     *,
     sets: Mapping[str, str] | None = None,
     seed: int | None = None,
@@ -84,14 +85,14 @@ def run(
 ) -> Run:
     """Run an experiment, analyse its cells, write its tables and report.
 
-    experiment: a spec file, a folder name under experiments/, or a loaded one. sets, seed, repetitions, only, where,
-    shard: as for `plan_experiment`. backend: auto, virtual, guest, netns, or hosts with inventory, a file that Ansible
-    reads. executor: local (worker processes), dask (a cluster of its own on this machine) or dask:ADDRESS of a
-    scheduler. jobs: cells at once (default: cores; on the wall clock 1). out: the run directory (default:
-    results/<name>/<UTC time>/). resume: go on with an interrupted run (`out`, or the latest of this plan). keep: of a
-    cell that was analysed and COMPLETED, beside what is derived: "all"; "captures"; "tables", neither captures nor
-    records, which `replay` makes again. pack: put finished cells into a few archives (default: for more than 10,000
-    cells), which `unpack` opens. report: make the report. parquet: write the tables as Parquet too (needs
+    experiment: as for `load_experiment`; one without a file is kept in the run, as spec/spec.toml. sets, seed,
+    repetitions, only, where, shard: as for `plan_experiment`. backend: auto, virtual, guest, netns, or hosts with
+    inventory, a file that Ansible reads. executor: local (worker processes), dask (a cluster of its own on this
+    machine) or dask:ADDRESS of a scheduler. jobs: cells at once (default: cores; on the wall clock 1). out: the run
+    directory (default: results/<name>/<UTC time>/). resume: go on with an interrupted run (`out`, or the latest of this
+    plan). keep: of a cell that was analysed and COMPLETED, beside what is derived: "all"; "captures"; "tables", neither
+    captures nor records, which `replay` makes again. pack: put finished cells into a few archives (default: for more
+    than 10,000 cells), which `unpack` opens. report: make the report. parquet: write the tables as Parquet too (needs
     polars). arguments: the words of the command line, for the manifest.
 
     Raises SpecError (nothing was run), BackendUnavailable, RunInterrupted, RunOutOfSpace, StoreError.
@@ -125,12 +126,13 @@ def run(
         raise SpecError(
             "the machines of an inventory run one cell at a time, for this machine: no --jobs, no --executor"
         )
-    if arguments is None:
-        arguments = _equivalent(spec, sets or {}, seed, repetitions, only, where, shard, backend, executor)
     chosen.backend.check_place(Path("results" if out is None else out))
     if where_to.address is not None:  # before there is a run directory
         need_scheduler(where_to.address)
     directory = choose_directory(None if out is None else Path(out), resume, plan)
+    if arguments is None:
+        file = spec.path or directory.spec / SPEC_NAME
+        arguments = _equivalent(file, sets or {}, seed, repetitions, only, where, shard, backend, executor)
     with locked(directory), contextlib.closing(chosen.backend):
         started = time.monotonic()
         try:
@@ -152,7 +154,7 @@ def run(
 
 
 def resume(
-    experiment: str | Path | Spec,
+    experiment: AnyExperiment,
     *,
     sets: Mapping[str, str] | None = None,
     seed: int | None = None,
@@ -277,8 +279,8 @@ def begin(
         raise StoreError(f"{directory.root}: has cells but no plan.json; it is not a run of netwarp's, or was damaged")
     manifest = new_manifest(
         spec=plan.name,
-        spec_path=spec.path,
-        spec_sha256=hashlib.sha256(spec.path.read_bytes()).hexdigest(),
+        spec_path=spec.path or directory.spec / SPEC_NAME,
+        spec_sha256=hashlib.sha256(spec.text).hexdigest(),
         arguments=tuple(arguments),
         seed=plan.seed,
         repetitions=plan.repetitions,
@@ -339,7 +341,7 @@ def rerun_failed(plan: Plan, directory: RunDir) -> None:
 
 
 def _equivalent(
-    spec: Spec,
+    spec: Path,
     sets: Mapping[str, str],
     seed: int | None,
     repetitions: int | None,
@@ -350,7 +352,7 @@ def _equivalent(
     executor: str,
 ) -> list[str]:
     """The command line that makes the same run, for the manifest."""
-    words = ["run", str(spec.path), "--backend", backend]
+    words = ["run", str(spec), "--backend", backend]
     words += [] if executor == "local" else ["--executor", executor]
     for option, value in (("--seed", seed), ("--repetitions", repetitions)):
         words += [] if value is None else [option, str(value)]

@@ -46,6 +46,7 @@ AGENT_OPTIONS: dict[str, AgentOption] = {
     "congestion": AgentOption("congestion", Field("name", '"reno"'), ("itcp-proxy",)),
     "sack": AgentOption("sack", Field("choice", '"pass"', choices=("hide", "pass")), ("snoop",)),
 }
+ALL_AGENTS = LAST_HOP | {"told": TOLD} | {name: option.field for name, option in AGENT_OPTIONS.items()}
 
 
 def fields_of(kind: str) -> dict[str, Field]:

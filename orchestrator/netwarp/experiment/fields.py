@@ -58,8 +58,8 @@ class Field:
     """One key: the type of its value, a correct example (TOML), and limits in base units.
 
     names: list of texts. texts: one text or a list of texts. levels: factor -> level or list of levels. map: name ->
-    table of `fields`. open: checked by the code that reads it. A `choice` may also be a table or list where the code
-    that reads it says so.
+    table of `fields`. open: checked by the code that reads it; its table may have `fields`. A `choice` may also be a
+    table or list where the code that reads it says so.
     """
 
     type: Type

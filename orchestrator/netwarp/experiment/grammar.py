@@ -7,8 +7,11 @@ from __future__ import annotations
 from typing import get_args
 
 from ..core.outputs import MOMENTS, MOST_PACKETS, Statistic
+from .agents import ALL_AGENTS
 from .fields import Field, quantity
+from .options import of_role
 from .pages import PAGE
+from .programs import PROGRAM
 
 MS, S = 10**6, 10**9
 LEVELS = Field("levels", '{ outage = ["0 s", "5 s"] }')
@@ -102,7 +105,7 @@ NODE: dict[str, Field] = {
     "kind": Field("choice", '"host"', choices=("host", "router", "switch")),
     "sysctl": Field("open", '{ "net.ipv4.tcp_sack" = "1" }'),
     "stack": Field("text", '"linux-2.6.10-like"'),
-    "agent": Field("open", '"snoop"'),
+    "agent": Field("open", '"snoop"', fields=ALL_AGENTS),
     "like": Field("name", '"a"'),
     **CONDITIONS,
 }
@@ -120,7 +123,7 @@ FLOW: dict[str, Field] = {
     "from": Field("name", '"a"'),
     "to": Field("name", '"b"'),
     "protocol": Field("choice", '"sctp"', choices=("tcp", "sctp", "mptcp", "udp", "icmp")),
-    "program": Field("open", '"iperf3"'),
+    "program": Field("open", '"iperf3"', fields=PROGRAM),
     "page": Field("table", '{ objects = { count = 5, size = "13.5 kB" } }', fields=PAGE),
     "paths": Field("names", '["p1", "p2"]'),
     "port": Field("integer", "5001", low=1, high=65535),
@@ -129,8 +132,8 @@ FLOW: dict[str, Field] = {
     "stop": quantity("time", example='"100 s"'),
     "bytes": quantity("data", example='"10 MB"', low=1),
     "message_size": quantity("data", example='"1452 B"', low=1, high=16 << 20),
-    "sender": Field("open", '{ congestion = "reno" }'),
-    "receiver": Field("open", '{ rcvbuf = "64 KiB" }'),
+    "sender": Field("open", '{ congestion = "reno" }', fields=of_role("sender")),
+    "receiver": Field("open", '{ rcvbuf = "64 KiB" }', fields=of_role("receiver")),
     "switch_primary": Field("tables", '[{ at = "50 s", path = "p2" }]', fields=SWITCH),
     "like": Field("name", '"ftp"'),
     **CONDITIONS,

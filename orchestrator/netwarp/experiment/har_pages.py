@@ -111,8 +111,8 @@ def _think_ns(page: _Page, after: _Page) -> int:
     return max(0, round(passed * 1000 - max(page.page_timings.on_load or 0, 0) * 1e6))  # -1: not known
 
 
-def with_archives(document: Item, folder: Path, files: list[Path], problems: Problems) -> Item:
-    """The document with every `page.har`, a file beside the spec, read into a table; `files` gets their paths."""
+def with_archives(document: Item, folder: Path, files: dict[str, bytes], problems: Problems) -> Item:
+    """The document with every `page.har`, a file beside the spec, read into a table; `files` gets their bytes."""
     if isinstance(document.value, list):
         return document.with_value([with_archives(child, folder, files, problems) for child in document.items()])
     if not isinstance(document.value, dict):
@@ -128,7 +128,7 @@ def with_archives(document: Item, folder: Path, files: list[Path], problems: Pro
     )
 
 
-def _read(item: Item, folder: Path, files: list[Path], problems: Problems) -> Item:
+def _read(item: Item, folder: Path, files: dict[str, bytes], problems: Problems) -> Item:
     """A list with one [HTML, objects..., think_ns or -1] a page, at the file's position in the spec."""
     name = str(item.value)
     stem, _, kind = name.rpartition(".")
@@ -136,12 +136,11 @@ def _read(item: Item, folder: Path, files: list[Path], problems: Problems) -> It
     if kind != "har" or not NAME.fullmatch(stem) or not path.is_file():
         problems.add(item, f'"{name[:60]}" is no .har file beside the spec; for example har = "today.har"')
         return item
-    if path not in files:
-        files.append(path)
     try:
         if path.stat().st_size > LARGEST_FILE_BYTES:
             raise ValueError(f"is larger than {LARGEST_FILE_BYTES} bytes")
-        pages = read_har(path.read_bytes())
+        files[name] = path.read_bytes()
+        pages = read_har(files[name])
     except ValueError as error:
         problems.add(item, f"{name} {error}")
         return item

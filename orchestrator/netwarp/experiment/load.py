@@ -23,7 +23,7 @@ from ..core.outputs import (
     Word,
 )
 from .answers import read_answers
-from .claims import ClaimReader
+from .claims import FILE, ClaimReader
 from .experiments import ExperimentSpec, read_experiments
 from .factors import FactorSpec, check_conditions, read_factors, with_flows
 from .fields import NAME, check_keys, read_integer, read_text
@@ -41,6 +41,7 @@ from .references import check_references
 from .toml_positions import Item, parse_toml, read_bounded
 
 EXPERIMENTS = CHECKOUT / "experiments"
+SPEC_NAME = "spec.toml"
 DEFAULT_SEED = 1
 
 
@@ -53,8 +54,12 @@ class Spec:
     name: str
     title: str
     description: str
-    path: Path
-    files: tuple[Path, ...]
+    path: Path | None
+    """None: written in Python, or given as text."""
+    folder: Path
+    """The folder that the files it names are in."""
+    files: Mapping[str, bytes]
+    """The spec as TOML, and the files that it names, by their names."""
     seed: int
     repetitions: int
     document: Item
@@ -79,6 +84,11 @@ class Spec:
     claim_places: Mapping[str, Item]
     """Claim, by its id -> where it is written."""
 
+    @property
+    def text(self) -> bytes:
+        """The spec as TOML."""
+        return next(iter(self.files.values()))
+
 
 def load_spec(path_or_name: str | Path, *, sets: Mapping[str, str] | None = None) -> Spec:
     """Load a spec: a file, a folder with spec.toml, or the name of a folder under experiments/.
@@ -97,9 +107,9 @@ def load_spec(path_or_name: str | Path, *, sets: Mapping[str, str] | None = None
 def find_spec(path_or_name: str | Path) -> Path:
     """The path of the spec file. Raises SpecError that lists the existing ones."""
     path = Path(path_or_name)
-    candidates = [path, path / "spec.toml"]
+    candidates = [path, path / SPEC_NAME]
     if NAME.fullmatch(str(path_or_name)):
-        candidates += [Path("experiments") / path / "spec.toml", EXPERIMENTS / path / "spec.toml"]
+        candidates += [Path("experiments") / path / SPEC_NAME, EXPERIMENTS / path / SPEC_NAME]
     for candidate in candidates:
         if candidate.is_file():
             return candidate
@@ -110,20 +120,31 @@ def find_spec(path_or_name: str | Path) -> Path:
     )
 
 
-def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
-    """As load_spec, from bytes. `file`: its folder is searched for `expected`, and messages name it."""
+def parse_spec(text: bytes, file: Path | None, *, sets: Mapping[str, str]) -> Spec:
+    """As load_spec, from bytes. `file`: its folder is searched for `expected`, and messages name it; None: a text that
+    is in no file, which names files of the working directory.
+    """
     problems = Problems()
-    document = parse_toml(text, shown(file), problems)
+    document = parse_toml(text, "the text" if file is None else shown(file), problems)
     problems.check()
     assert document is not None
+    return read_spec(document, text, Path() if file is None else file.parent, problems, sets=sets, path=file)
+
+
+def read_spec(
+    document: Item, text: bytes, folder: Path, problems: Problems, *, sets: Mapping[str, str], path: Path | None = None
+) -> Spec:
+    """Check a document and everything beside it in `folder`; text: the document as TOML. Raises SpecError."""
+    files = {SPEC_NAME if path is None else path.name: text}
     _check_format(document, problems)
     document = expand_outputs(document, problems)
     overrides = read_overrides(document, sets, problems)
     document = merge(document, overrides)
-    archives: list[Path] = []
-    document, overrides = (with_archives(item, file.parent, archives, problems) for item in (document, overrides))
+    document, overrides = (with_archives(item, folder, files, problems) for item in (document, overrides))
     filled = {key: child for key, child in document.table().items() if key in RESOLVED}
-    check_keys(document.with_value({k: v for k, v in document.table().items() if k not in filled}), TOP, problems)
+    of_claims = {key: child for key, child in document.table().items() if key in FILE}
+    rest = {key: child for key, child in document.table().items() if key not in filled and key not in of_claims}
+    check_keys(document.with_value(rest), {**TOP, **FILE}, problems)
     check_keys(document.with_value(filled), RESOLVED, problems, fill=True)
     for key in ("format", "name", "duration"):
         if document.get(key) is None:
@@ -140,7 +161,6 @@ def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
     time_series = read_time_series(document, names, problems)
     event_tables = read_event_tables(document, names, problems)
     answers = read_answers(document, names, problems)
-    files = [file, *archives]
     sources: tuple[Source, ...] = ()
     expected: tuple[PublishedNumber, ...] = ()
     claims: tuple[Claim, ...] = ()
@@ -148,20 +168,23 @@ def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
     headline: tuple[str, ...] = ()
     words: tuple[Word, ...] = ()
     claim_places: Mapping[str, Item] = {}
-    other = _beside(document, "expected", file, problems)
+    claims_document = document.with_value(of_claims) if of_claims else None
+    other = _beside(document, "expected", folder, problems)
     if other is not None:
-        files.append(other)
-        claims_document = parse_toml(read_bounded(other), shown(other), problems)
-        if claims_document is not None:
-            reader = ClaimReader(claims_document, names, problems)
-            sources, claims = reader.sources(), reader.claims()
-            columns, words, claim_places = reader.columns(), reader.words(), reader.places
-            headline = reader.headline()
-    published = _beside(document, "published", file, problems)
+        for child in of_claims.values():
+            problems.add(child, f"stands in {other.name}, which the key `expected` names; write it there")
+        files[other.name] = read_bounded(other)
+        claims_document = parse_toml(files[other.name], shown(other), problems)
+    if claims_document is not None:
+        reader = ClaimReader(claims_document, names, problems)
+        sources, claims = reader.sources(), reader.claims()
+        columns, words, claim_places = reader.columns(), reader.words(), reader.places
+        headline = reader.headline()
+    published = _beside(document, "published", folder, problems)
     if published is not None:
-        files.append(published)
+        files[published.name] = read_bounded(published)
         known = [source.name for source in sources]
-        expected = read_published(read_bounded(published), shown(published), known, names, problems)
+        expected = read_published(files[published.name], shown(published), known, names, problems)
     key_figure = _key_figure(document, (*figures, *time_series), problems)
     if len(problems):
         check_references(document, factors, problems)  # else the plan says it, of every cell
@@ -171,8 +194,9 @@ def parse_spec(text: bytes, file: Path, *, sets: Mapping[str, str]) -> Spec:
         name=name,
         title=str(_value(document, "title", name)),
         description=str(_value(document, "description", "")),
-        path=file,
-        files=tuple(files),
+        path=path,
+        folder=folder,
+        files=files,
         seed=_integer(document, "seed", DEFAULT_SEED),
         repetitions=_integer(document, "repetitions", 1),
         document=document,
@@ -234,7 +258,7 @@ def _check_parameters(document: Item, problems: Problems) -> None:
             problems.add(item, 'a parameter is text, with its unit; for example rate = "1 Mbit/s"')
 
 
-def _beside(document: Item, key: str, file: Path, problems: Problems) -> Path | None:
+def _beside(document: Item, key: str, folder: Path, problems: Problems) -> Path | None:
     """The file next to the spec that a key names; None if there is none or it is wrong (the problem is collected)."""
     item = document.get(key)
     name = read_text(item, TOP[key], Problems()) if item is not None else None
@@ -246,7 +270,7 @@ def _beside(document: Item, key: str, file: Path, problems: Problems) -> Path | 
     if suffix != kind or not stem or not all(NAME.fullmatch(part) for part in stem):
         problems.add(item, f'"{name[:60]}" must be a .{kind} file beside the spec; for example {example}')
         return None
-    path = file.parent / name
+    path = folder / name
     if not path.is_file():
         problems.add(item, f'there is no file "{name}" beside the spec; leave the key out, or write the file')
         return None

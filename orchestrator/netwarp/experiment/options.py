@@ -120,6 +120,13 @@ OPTIONS: dict[str, Option] = {
     "stall_deadline": Option("stall_deadline_ns", _DEADLINE),
     "close": Option("close", Field("choice", '"abort"', choices=("abort", "graceful")), _ALL, ("sender",)),
 }
+
+
+def of_role(role: str) -> dict[str, Field]:
+    """The options of a sender or of a receiver, whatever its protocol."""
+    return {name: option.field for name, option in OPTIONS.items() if role in option.roles}
+
+
 ALIASES = {"cc": "congestion", "congestion_control": "congestion", "buffer": "sndbuf", "interval_s": "interval"}
 """Words of other tools -> the option that is meant."""
 

@@ -35,7 +35,7 @@ OBJECTS: dict[str, Field] = {
 OBJECTS_EXAMPLE = '["8 kB", "30 kB"], { count = 5, size = "13.5 kB" } or { count = 30, median = "9 kB", sigma = "1.4" }'
 PAGE: dict[str, Field] = {
     "html": _SIZE,
-    "objects": Field("open", OBJECTS_EXAMPLE),
+    "objects": Field("open", OBJECTS_EXAMPLE, fields=OBJECTS),
     "har": Field("open", '"today.har"'),
     "request": quantity("data", example='"300 B"', low=40, high=1000),
     "pages": Field("integer", "10", low=1, high=1_000_000),

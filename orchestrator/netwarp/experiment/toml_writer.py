@@ -1,4 +1,6 @@
-"""Writes plain data as TOML: tables of the second level with a heading, everything below them inline."""
+"""Writes plain data as TOML: tables of the first two levels and lists of tables with a heading, everything below them
+inline.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from typing import Any
 from .toml_positions import Item
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+LONG_LINE = 120
 
 
 def plain(item: Item) -> Any:
@@ -25,19 +28,35 @@ def toml_text(document: Mapping[str, Any]) -> str:
 
 
 def _lines(document: Mapping[str, Any]) -> Iterator[str]:
+    lists = {key: value for key, value in document.items() if _is_tables(value)}
     tables = {key: value for key, value in document.items() if isinstance(value, dict)}
-    for key, value in document.items():
-        if key not in tables:
-            yield f"{_key(key)} = {_value(value)}"
+    yield from _pairs({key: value for key, value in document.items() if key not in tables and key not in lists})
     for section, table in tables.items():
         nested = {key: value for key, value in table.items() if isinstance(value, dict)}
         direct = {key: value for key, value in table.items() if key not in nested}
         if direct or not nested:
             yield f"\n[{_key(section)}]"
-            yield from (f"{_key(key)} = {_value(value)}" for key, value in direct.items())
+            yield from _pairs(direct)
         for name, child in nested.items():
             yield f"\n[{_key(section)}.{_key(name)}]"
-            yield from (f"{_key(key)} = {_value(value)}" for key, value in child.items())
+            yield from _pairs(child)
+    for section, children in lists.items():
+        for child in children:
+            yield f"\n[[{_key(section)}]]"
+            yield from _pairs(child)
+
+
+def _is_tables(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(child, dict) for child in value)
+
+
+def _pairs(table: Mapping[str, Any]) -> Iterator[str]:
+    """The keys of a table; a list that makes a long line has a line for each of its values."""
+    for key, value in table.items():
+        line = f"{_key(key)} = {toml_value(value)}"
+        if isinstance(value, list) and len(line) > LONG_LINE:
+            line = f"{_key(key)} = [\n" + "".join(f"    {toml_value(child)},\n" for child in value) + "]"
+        yield line
 
 
 def _key(key: str) -> str:
@@ -48,13 +67,14 @@ def _text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _value(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """A value as TOML writes it on one line."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_key(key)} = {_value(child)}" for key, child in value.items()) + " }"
+        return "{ " + ", ".join(f"{_key(key)} = {toml_value(child)}" for key, child in value.items()) + " }"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_value, value)) + "]"
+        return "[" + ", ".join(map(toml_value, value)) + "]"
     return repr(value)

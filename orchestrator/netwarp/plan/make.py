@@ -12,6 +12,7 @@ from ..experiment.experiments import ExperimentSpec
 from ..experiment.factors import DOES_NOT_APPLY
 from ..experiment.problems import nearest
 from ..experiment.toml_positions import Item
+from ..experiment.toml_writer import plain, toml_value
 from .cell import CellPlanner
 from .combine import Combination, combinations
 from .outputs import check_wanted, claims_of, with_flows
@@ -150,8 +151,8 @@ def _settings(patch: Item | None, path: str = "") -> Iterator[str]:
         if isinstance(child.value, dict):
             yield from _settings(child, name)
         elif name != "title":
-            values = [str(level.value) for level in child.items()] or [str(child.value)]
-            yield f"{name} = {', '.join(values)}"
+            values = [plain(each) for each in child.items()] or [child.value]
+            yield f"{name} = {', '.join(value if isinstance(value, str) else toml_value(value) for value in values)}"
 
 
 def _experiments_of(spec: Spec, cells: list[Cell], everything: list[Asked]) -> tuple[Experiment, ...]:

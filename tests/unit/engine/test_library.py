@@ -51,6 +51,15 @@ def test_tables_as_rows(tmp_path: Path) -> None:
         run.table("nothing")
 
 
+def test_a_metric_as_rows_with_the_levels_of_its_cells(tmp_path: Path) -> None:
+    run = netwarp.open_run(small_run(tmp_path / "run").root)
+    rows = run.metric("goodput_bit_s")
+    assert {row["metric"] for row in rows} == {"goodput_bit_s"} and len(rows) == 10
+    assert {row["outage"] for row in rows} >= {"0 s"} and {row["outcome"] for row in rows} == {"COMPLETED"}
+    with pytest.raises(netwarp.SpecError, match=r"no cell has the metric 'nothing'; there is: .*goodput_bit_s"):
+        run.metric("nothing")
+
+
 def test_a_run_that_is_partly_there(tmp_path: Path) -> None:
     run = netwarp.open_run(small_run(tmp_path / "run").root)
     assert run.outcomes == {"COMPLETED": 10, "FAILED": 1}
@@ -81,8 +90,8 @@ def test_a_run_is_shown_in_short(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("function", [netwarp.plan_experiment, netwarp.load_experiment, netwarp.run])
 def test_an_experiment_that_is_no_spec_is_refused(function: Callable[[object], object]) -> None:
-    with pytest.raises(netwarp.SpecError, match=r"an experiment is a spec file, .* not a dict"):
-        function({"name": "mine"})
+    with pytest.raises(netwarp.SpecError, match=r"an experiment is a spec's file, .* not a list"):
+        function(["mine.toml"])
 
 
 def test_resume_takes_what_run_takes() -> None:

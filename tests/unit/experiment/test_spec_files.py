@@ -257,7 +257,7 @@ def test_published_numbers(tmp_path: Path) -> None:
         ({}, 2.0, "Table 1"),
         ({"x": ("1 s", "2 s")}, 2.5, ""),
     ]
-    assert [file.name for file in spec.files] == ["spec.toml", "claims.toml", "published.csv"]
+    assert list(spec.files) == ["spec.toml", "claims.toml", "published.csv"]
 
 
 def test_a_claim_that_fits_no_single_cell(tmp_path: Path) -> None:

@@ -1,0 +1,644 @@
+# The keys of an experiment written in Python, for editors and type checkers: made from the grammar by
+# tests/support/study_keys.py. docs/spec.md explains them.
+# ruff: noqa: PYI051  (an editor offers the literals, and a text may hold a placeholder)
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias, TypedDict
+
+from .handles import Handle, Key
+
+Name: TypeAlias = str | Handle
+Names: TypeAlias = Sequence[str | Handle]
+Levels: TypeAlias = Mapping[str, str | Sequence[str]]
+Texts: TypeAlias = str | Key | Sequence[str | Key]
+
+class AqmKeys(TypedDict, total=False):
+    kind: Literal["red", "codel", "fq_codel", "pie", "cake"] | str  # "codel"
+    ecn: bool  # true
+    target: str  # "5 ms"
+    interval: str  # "100 ms"
+    update: str  # "15 ms"
+    alpha: int  # 2
+    beta: int  # 20
+    flows: int  # 1024
+    quantum: str  # "1514 B"
+    min: str  # "5 packets" or "15 KiB"
+    max: str  # "5 packets" or "15 KiB"
+    max_p: str  # "1 %"
+    average: int  # 9
+    adaptive: bool  # true
+    hard: bool  # true
+    rtt: str  # "100 ms"
+    ack_filter: bool  # true
+
+class BurstLossKeys(TypedDict, total=False):
+    p: str  # "1 %"
+    r: str  # "1 %"
+    bad_loss: str  # "1 %"
+    good_loss: str  # "1 %"
+
+class DirectionKeys(TypedDict, total=False):
+    rate: str  # "500 kbit/s"
+    queue: str  # "50 packets", "64 KiB" or "1 bdp"
+    aqm: AqmKeys  # { kind = "codel", target = "5 ms", ecn = true }
+    layer: Literal["ip", "ethernet"] | str  # "ip"
+    one_way_delay: str  # "100 ms"
+    jitter: str  # "5 ms"
+    jitter_correlation: str  # "1 %"
+    distribution: Literal["uniform", "normal", "pareto", "paretonormal"] | str  # "normal"
+    in_order: bool  # true
+    loss: str  # "1 %"
+    loss_correlation: str  # "1 %"
+    burst_loss: BurstLossKeys  # { p = "1 %", r = "20 %", bad_loss = "100 %", good_loss = "0 %" }
+    bit_errors: str  # "1 %"
+    byte_errors: str  # "1 %"
+    drop: object  # [3, 7]
+    duplicate: object  # "1 %" or [5]
+    delay: object  # { 5 = "30 ms" }
+    corrupt: str  # "1 %"
+    reorder: str  # "1 %"
+
+class BothWaysKeys(DirectionKeys, total=False):
+    rtt: str  # "200 ms"
+    forward: DirectionKeys  # { one_way_delay = "100 ms" }
+    backward: DirectionKeys  # { one_way_delay = "100 ms" }
+
+class RepeatedKeys(BothWaysKeys, total=False):
+    action: Literal["cut", "blackhole", "change"] | str  # "blackhole"
+    directions: Names  # ["forward"]
+    at: str  # "15 s"
+    for_: str  # "50 ms"
+    every: str  # "15 s"
+    longer_than: str  # "1400 B"
+
+class AgentKeys(TypedDict, total=False):
+    kind: Literal["snoop", "mtcp", "itcp-proxy", "none"] | str  # "snoop"
+    link: Name  # "air"
+    dies_at: str  # "10 s"
+    told: Literal["nothing", "return", "both"] | str  # "return"
+    cache: str  # "100 packets"
+    timeout_min: str  # "100 ms"
+    retransmissions: int  # 10
+    away_after: str  # "100 ms"
+    hold: str  # "100 ms"
+    buffer: str  # "64 KiB"
+    congestion: Name  # "reno"
+    sack: Literal["hide", "pass"] | str  # "pass"
+
+class NodeKeys(TypedDict, total=False):
+    kind: Literal["host", "router", "switch"] | str  # "host"
+    sysctl: object  # { "net.ipv4.tcp_sack" = "1" }
+    stack: str  # "linux-2.6.10-like"
+    agent: AgentKeys | str | Sequence[object]  # "snoop"
+    like: Name  # "a"
+    only: Levels  # { outage = ["0 s", "5 s"] }
+    unless: Levels  # { outage = ["0 s", "5 s"] }
+
+class LinkKeys(BothWaysKeys, total=False):
+    between: Names  # ["a", "b"]
+    profile: Name  # "adsl"
+    mtu: str  # "1500 B"
+    event: Mapping[str, RepeatedKeys]
+    like: Name  # "p1"
+    only: Levels  # { outage = ["0 s", "5 s"] }
+    unless: Levels  # { outage = ["0 s", "5 s"] }
+
+class SwitchKeys(TypedDict, total=False):
+    at: str  # "50 s"
+    path: str  # "p2"
+    only: Levels  # { outage = ["0 s", "5 s"] }
+    unless: Levels  # { outage = ["0 s", "5 s"] }
+
+class ObjectsKeys(TypedDict, total=False):
+    count: int  # 5
+    size: str  # "13.5 kB"
+    median: str  # "13.5 kB"
+    sigma: str  # "1.2"
+
+class PageKeys(TypedDict, total=False):
+    html: str  # "13.5 kB"
+    objects: ObjectsKeys | str | Sequence[object]
+    har: object  # "today.har"
+    request: str  # "300 B"
+    pages: int  # 10
+    think: str  # "1 s"
+    keep: bool  # true
+    connections: int  # 6
+    pipelined: bool  # true
+    multiplexed: bool  # true
+    frame: str  # "16 KiB"
+    streams: int  # 6
+    order: Literal["fcfs", "rr", "prio"] | str  # "rr"
+    message: str  # "488 B"
+    interleave: bool  # true
+    nodelay: bool  # true
+
+class ProgramKeys(TypedDict, total=False):
+    sender: object  # ["ping", "-n", "{to}"]
+    receiver: object  # ["iperf3", "-s", "-1"]
+    ready: str  # "Server listening"
+    interrupt: bool  # true
+    listens: Literal["sender", "receiver"] | str  # "sender"
+
+class BurstKeys(TypedDict, total=False):
+    messages: int  # 3
+    sizes: object  # ["120 B", "80 B"]
+    every: str  # "1 s"
+
+class SenderKeys(TypedDict, total=False):
+    rcvbuf: str  # "65536 B" or "1 bdp"
+    sndbuf: str  # "65536 B" or "1 bdp"
+    congestion: Name  # "reno"
+    mss: str  # "1460 B"
+    nodelay: bool  # true
+    initial_window: str  # "4 packets"
+    separate_sends: bool  # true
+    streams: int  # 4
+    rto_initial: str  # "1 s"
+    rto_min: str  # "1 s"
+    rto_max: str  # "1 s"
+    path_max_retrans: int  # 5
+    association_max_retrans: int  # 10
+    pf_retrans: int  # 0
+    ps_retrans: int  # 2
+    heartbeat_interval: str  # "5 s"
+    sack_delay: str  # "200 ms"
+    sack_frequency: int  # 2
+    max_burst: int  # 4
+    path_mtu: str  # "1280 B"
+    init_attempts: int  # 4
+    init_max_timeout: str  # "8 s"
+    no_fragments: bool  # true
+    scheduler: Literal["fcfs", "prio", "rr", "fc", "wfq"] | str  # "rr"
+    stream_values: object  # [0, 1]
+    unordered: bool  # true
+    ppid: int  # 60
+    lifetime: str  # "500 ms"
+    max_retransmissions: int  # 3
+    connect: Literal["connect", "connectx"] | str  # "connectx"
+    pacing_rate: str  # "2 Mbit/s"
+    interval: str  # "1 s"
+    message_rate: str  # "64 kbit/s"
+    burst: BurstKeys  # { messages = 3, every = "1 s" }
+    sample_interval: str  # "10 ms"
+    tracepoints: bool  # true
+    arch: Literal["arm64"] | str  # "arm64"
+    bare: bool  # true
+    connect_deadline: str  # "30 s"
+    stall_deadline: str  # "30 s"
+    close: Literal["abort", "graceful"] | str  # "abort"
+
+class ReceiverKeys(TypedDict, total=False):
+    rcvbuf: str  # "65536 B" or "1 bdp"
+    sndbuf: str  # "65536 B" or "1 bdp"
+    window_clamp: str  # "65700 B" or "1 bdp"
+    congestion: Name  # "reno"
+    mss: str  # "1460 B"
+    nodelay: bool  # true
+    quick_ack: bool  # true
+    streams: int  # 4
+    rto_initial: str  # "1 s"
+    rto_min: str  # "1 s"
+    rto_max: str  # "1 s"
+    path_max_retrans: int  # 5
+    association_max_retrans: int  # 10
+    pf_retrans: int  # 0
+    ps_retrans: int  # 2
+    heartbeat_interval: str  # "5 s"
+    sack_delay: str  # "200 ms"
+    sack_frequency: int  # 2
+    max_burst: int  # 4
+    path_mtu: str  # "1280 B"
+    connect_deadline: str  # "30 s"
+    stall_deadline: str  # "30 s"
+
+class FlowKeys(TypedDict, total=False):
+    from_: Name  # "a"
+    to: Name  # "b"
+    protocol: Literal["tcp", "sctp", "mptcp", "udp", "icmp"] | str  # "sctp"
+    program: ProgramKeys | str | Sequence[object]  # "iperf3"
+    page: PageKeys  # { objects = { count = 5, size = "13.5 kB" } }
+    paths: Names  # ["p1", "p2"]
+    port: int  # 5001
+    start: str  # "0.5 s"
+    phase: str  # "uniform(0 s, 1 s)"
+    stop: str  # "100 s"
+    bytes: str  # "10 MB"
+    message_size: str  # "1452 B"
+    sender: SenderKeys | str | Sequence[object]  # { congestion = "reno" }
+    receiver: ReceiverKeys | str | Sequence[object]  # { rcvbuf = "64 KiB" }
+    switch_primary: Sequence[SwitchKeys]  # [{ at = "50 s", path = "p2" }]
+    like: Name  # "ftp"
+    only: Levels  # { outage = ["0 s", "5 s"] }
+    unless: Levels  # { outage = ["0 s", "5 s"] }
+
+class EventKeys(BothWaysKeys, total=False):
+    action: Literal["cut", "blackhole", "link", "change"] | str  # "cut"
+    link: Name  # "p1"
+    end: str  # "p1.hop:b"
+    directions: Names  # ["forward"]
+    at: str  # "50 s"
+    for_: str  # "10 s"
+    every: str  # "15 s"
+    phase: str  # "uniform(0 s, 1 s)"
+    for_phase: str  # "uniform(0 s, 4 s)"
+    longer_than: str  # "1400 B"
+    like: Name  # "outage"
+    only: Levels  # { outage = ["0 s", "5 s"] }
+    unless: Levels  # { outage = ["0 s", "5 s"] }
+
+class ShapeKeys(TypedDict, total=False):
+    kind: Literal["two-path", "dumbbell", "chain"] | str  # "two-path"
+    hops: int  # 3
+    pairs: int  # 2
+
+class DefaultKeys(TypedDict, total=False):
+    node: NodeKeys  # [node.a] with kind = "host"
+    link: LinkKeys  # [link.p1] with between = ["a", "b"]
+    flow: FlowKeys  # [flow.ftp] with from = "a", to = "b"
+    event: EventKeys  # [event.outage] with action = "cut", link = "p1"
+
+class ResolvedKeys(TypedDict, total=False):
+    duration: str  # "100 s"
+    captures: object  # "hosts", "all", or ["a.p1", "b.p1"]
+    kernel: str  # "6.1"
+    shape: ShapeKeys  # { kind = "chain", hops = 3 }
+    parameter: object  # { rate = "1 Mbit/s" }
+    default: DefaultKeys  # [default.link] with mtu = "1500 B"
+    node: Mapping[str, NodeKeys]  # [node.a] with kind = "host"
+    link: Mapping[str, LinkKeys]  # [link.p1] with between = ["a", "b"]
+    flow: Mapping[str, FlowKeys]  # [flow.ftp] with from = "a", to = "b"
+    event: Mapping[str, EventKeys]  # [event.outage] with action = "cut", link = "p1"
+
+class LevelKeys(ResolvedKeys, total=False):
+    title: str  # "SCTP, two paths"
+
+class ScheduleKeys(TypedDict, total=False):
+    of: Texts  # ["p1.forward", "p1.backward"]
+    first: int  # 20
+    together: int  # 2
+    from_: str  # "5 s"
+
+class FactorKeys(TypedDict, total=False):
+    title: str  # "length of the outage"
+    drops: ScheduleKeys  # { of = ["p1.forward", "p1.backward"], first = 20, together = 2 }
+    duplicates: ScheduleKeys  # { of = ["p1.forward", "p1.backward"], first = 20, together = 2 }
+    reorders: ScheduleKeys  # { of = ["p1.forward", "p1.backward"], first = 20, together = 2 }
+    sets: Texts  # "parameter.delay"
+    usual: str  # "today"
+    unstated: str  # "the paper does not say how far the server is"
+    only: Levels  # { outage = ["0 s", "5 s"] }
+
+class ExperimentKeys(TypedDict, total=False):
+    title: str  # "Table 5"
+    factors: Names  # ["outage", "variant"]
+    fixed: Levels  # { outage = ["0 s", "5 s"] }
+    levels: Levels  # { outage = ["0 s", "5 s"] }
+    zip: object  # [["rate", "queue"]]
+    repetitions: int  # 3
+    repeat: Literal["all", "random"]  # "random"
+
+class MetricKeys(TypedDict, total=False):
+    title: str  # "throughput as the paper counts it"
+    unit: str  # "byte/s"
+    value: str  # "payload_bytes / duration_s"
+
+class TableKeys(TypedDict, total=False):
+    title: str  # "Table 5"
+    experiment: Texts  # "outages"
+    metric: str  # "goodput_bit_s"
+    flow: Texts  # "ftp" or ["ftp", "voice"]
+    rows: Names  # ["variant"]
+    columns: Names  # ["outage"]
+    beside: Names  # ["mathis_bit_s"]
+    statistic: Literal["mean", "min", "median", "p95", "p99", "max"]  # "max"
+    where: Levels  # { outage = ["0 s", "5 s"] }
+    around: Names  # ["fault", "repair"]
+    packets: int  # 4
+
+class FigureKeys(TypedDict, total=False):
+    title: str  # "Table 5"
+    experiment: Texts  # "outages"
+    metric: str  # "goodput_bit_s"
+    flow: Texts  # "ftp" or ["ftp", "voice"]
+    flows: Texts  # "ftp" or ["ftp", "voice"]
+    kind: Literal["line", "heatmap", "cdf", "box"]  # "heatmap"
+    x: Name  # "outage"
+    y: Name  # "rtt"
+    lines: Names  # ["variant"]
+    panels: Names  # ["load"]
+    over: Names  # ["phase"]
+    log: bool  # true
+    beside: Names  # ["mathis_bit_s"]
+    where: Levels  # { outage = ["0 s", "5 s"] }
+    series: Names  # ["cwnd_bytes"]
+    window: Names  # ["45 s", "75 s"]
+
+class ReasonKeys(TypedDict, total=False):
+    metric: str  # "goodput_bit_s"
+    above: object  # 1
+    text: str  # "it takes {theory_timeouts} timeouts in a row"
+
+class CostKeys(TypedDict, total=False):
+    metric: str  # "goodput_bit_s"
+    where: Levels  # { outage = ["0 s", "5 s"] }
+    text: str  # "it takes {theory_timeouts} timeouts in a row"
+
+class AnswerKeys(TypedDict, total=False):
+    title: str  # "Which settings keep the outage within the budget?"
+    experiment: Texts  # "outages"
+    metric: str  # "goodput_bit_s"
+    flow: Texts  # "ftp" or ["ftp", "voice"]
+    settings: Names  # ["preset"]
+    given: Names  # ["rtt"]
+    budgets: Names  # ["500 ms", "1 s"]
+    where: Levels  # { outage = ["0 s", "5 s"] }
+    tempting: str  # "goodput_bit_s"
+    because: Sequence[ReasonKeys]  # [{ metric = "theory_timeouts", above = 1, text = "..." }]
+    cost: CostKeys  # { metric = "spurious_retransmissions", where = { fault = "none" } }
+
+class SourceKeys(TypedDict, total=False):
+    title: str  # "Choi, Lee 2009"
+    kind: Literal["paper", "simulator", "other"]  # "simulator"
+
+class WordKeys(TypedDict, total=False):
+    tolerance: object  # 0.143
+    source: str  # "Table 6: 0.080 against 0.070"
+
+class ColumnKeys(TypedDict, total=False):
+    title: str  # "Linux, as in 2005"
+    where: object  # { stack = "linux-2.6.10-like" }
+
+class AmendmentKeys(TypedDict, total=False):
+    date: str  # "2026-11-22"
+    reason: str  # "the paper says depends on"
+
+class ClaimKeys(TypedDict, total=False):
+    text: str  # "SCTP with two paths beats TCP at every outage."
+    source: str  # "Table 5"
+    kind: Literal[
+        "greater",
+        "less",
+        "equal",
+        "mean_greater",
+        "difference",
+        "gain",
+        "mean_gain",
+        "pooled_gain",
+        "mean",
+        "value",
+        "every",
+        "constant",
+        "varies",
+        "elasticity",
+        "increasing",
+        "decreasing",
+        "later",
+        "untestable",
+    ]
+    metric: str  # "goodput_bit_s"
+    metric_b: str  # "cwnd_initial_bytes"
+    flow: Name  # "ftp"
+    experiment: Texts  # "outages"
+    a: object  # { variant = "tcp" }
+    b: object  # { variant = "tcp" }
+    over: Levels  # { outage = ["5 s", "10 s"] }
+    also: object  # { variant = "tcp" }
+    of: Names  # ["C17", "C23"]
+    expected: object  # { variant = "tcp" }
+    tolerance: object  # { variant = "tcp" }
+    reason: str  # "Table 5"
+    clock: Literal["wall"]  # "wall"
+    class_: Literal["conclusion", "number", "cause", "own"]  # "conclusion"
+    paper: object  # { ko = "TCP가 가장 우수하다.", en = "TCP performs best." }
+    amended: Sequence[AmendmentKeys]  # [{ date = "2026-11-22", reason = "the paper says: depends on" }]
+
+class TopKeys(ResolvedKeys, total=False):
+    title: str  # "SCTP through a link failure"
+    description: str  # "What is asked and how."
+    published: str  # "published.csv"
+    key_figure: Name  # "figure5"
+    seed: int  # 1
+    repetitions: int  # 1
+    headline: Names  # ["C6", "C21"]
+
+class Aqm(Key):
+    kind: Key
+    ecn: Key
+    target: Key
+    interval: Key
+    update: Key
+    alpha: Key
+    beta: Key
+    flows: Key
+    quantum: Key
+    min: Key
+    max: Key
+    max_p: Key
+    average: Key
+    adaptive: Key
+    hard: Key
+    rtt: Key
+    ack_filter: Key
+
+class BurstLoss(Key):
+    p: Key
+    r: Key
+    bad_loss: Key
+    good_loss: Key
+
+class Direction(Key):
+    rate: Key
+    queue: Key
+    aqm: Aqm
+    layer: Key
+    one_way_delay: Key
+    jitter: Key
+    jitter_correlation: Key
+    distribution: Key
+    in_order: Key
+    loss: Key
+    loss_correlation: Key
+    burst_loss: BurstLoss
+    bit_errors: Key
+    byte_errors: Key
+    drop: Key
+    duplicate: Key
+    delay: Key
+    corrupt: Key
+    reorder: Key
+
+class BothWays(Direction):
+    rtt: Key
+    forward: Direction
+    backward: Direction
+
+class Agent(Key):
+    kind: Key
+    link: Key
+    dies_at: Key
+    told: Key
+    cache: Key
+    timeout_min: Key
+    retransmissions: Key
+    away_after: Key
+    hold: Key
+    buffer: Key
+    congestion: Key
+    sack: Key
+
+class Objects(Key):
+    count: Key
+    size: Key
+    median: Key
+    sigma: Key
+
+class Page(Key):
+    html: Key
+    objects: Objects
+    har: Key
+    request: Key
+    pages: Key
+    think: Key
+    keep: Key
+    connections: Key
+    pipelined: Key
+    multiplexed: Key
+    frame: Key
+    streams: Key
+    order: Key
+    message: Key
+    interleave: Key
+    nodelay: Key
+
+class Program(Key):
+    sender: Key
+    receiver: Key
+    ready: Key
+    interrupt: Key
+    listens: Key
+
+class Burst(Key):
+    messages: Key
+    sizes: Key
+    every: Key
+
+class Sender(Key):
+    rcvbuf: Key
+    sndbuf: Key
+    congestion: Key
+    mss: Key
+    nodelay: Key
+    initial_window: Key
+    separate_sends: Key
+    streams: Key
+    rto_initial: Key
+    rto_min: Key
+    rto_max: Key
+    path_max_retrans: Key
+    association_max_retrans: Key
+    pf_retrans: Key
+    ps_retrans: Key
+    heartbeat_interval: Key
+    sack_delay: Key
+    sack_frequency: Key
+    max_burst: Key
+    path_mtu: Key
+    init_attempts: Key
+    init_max_timeout: Key
+    no_fragments: Key
+    scheduler: Key
+    stream_values: Key
+    unordered: Key
+    ppid: Key
+    lifetime: Key
+    max_retransmissions: Key
+    connect: Key
+    pacing_rate: Key
+    interval: Key
+    message_rate: Key
+    burst: Burst
+    sample_interval: Key
+    tracepoints: Key
+    arch: Key
+    bare: Key
+    connect_deadline: Key
+    stall_deadline: Key
+    close: Key
+
+class Receiver(Key):
+    rcvbuf: Key
+    sndbuf: Key
+    window_clamp: Key
+    congestion: Key
+    mss: Key
+    nodelay: Key
+    quick_ack: Key
+    streams: Key
+    rto_initial: Key
+    rto_min: Key
+    rto_max: Key
+    path_max_retrans: Key
+    association_max_retrans: Key
+    pf_retrans: Key
+    ps_retrans: Key
+    heartbeat_interval: Key
+    sack_delay: Key
+    sack_frequency: Key
+    max_burst: Key
+    path_mtu: Key
+    connect_deadline: Key
+    stall_deadline: Key
+
+class Node(Handle):
+    kind: Key
+    sysctl: Key
+    stack: Key
+    agent: Agent
+    like: Key
+    only: Key
+    unless: Key
+
+class Link(BothWays, Handle):
+    between: Key
+    profile: Key
+    mtu: Key
+    event: Key
+    like: Key
+    only: Key
+    unless: Key
+
+class Flow(Handle):
+    from_: Key
+    to: Key
+    protocol: Key
+    program: Program
+    page: Page
+    paths: Key
+    port: Key
+    start: Key
+    phase: Key
+    stop: Key
+    bytes: Key
+    message_size: Key
+    sender: Sender
+    receiver: Receiver
+    switch_primary: Key
+    like: Key
+    only: Key
+    unless: Key
+
+class Event(BothWays, Handle):
+    action: Key
+    link: Key
+    end: Key
+    directions: Key
+    at: Key
+    for_: Key
+    every: Key
+    phase: Key
+    for_phase: Key
+    longer_than: Key
+    like: Key
+    only: Key
+    unless: Key
