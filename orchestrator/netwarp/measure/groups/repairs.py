@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...captures.mptcp import DATA_ACK, MAPPED, data_level
-from ...captures.native import UNKNOWN, Bools, Ints, Rows
+from ...captures.native import UNKNOWN, Ints, Rows
 from ...core.wire import ACK, DATA, FIN, HEARTBEAT, HEARTBEAT_ACK, I_DATA, SHUTDOWN
 from ...store.app_records import Notification
 from ...store.ndjson import of_kind
@@ -165,9 +165,9 @@ def _unfounded_failures(observation: FlowObservation, sender: FlowPackets) -> in
 def _unanswered(sender: FlowPackets, path: int, since_ns: int, at_ns: int) -> bool:
     """Whether something was sent to a path by since_ns that nobody had answered at at_ns."""
     chunks = sender.point.capture.chunks
-    paths = np.array([sender.path_index.get(row, -1) for row in chunks["path"].tolist()])
+    rows = [row for row, index in sender.path_index.items() if index == path]
     ours = sender.mask(chunks)
-    early = ours & (paths == path) & (chunks["time_ns"] <= since_ns)
+    early = ours & np.isin(chunks["path"], rows) & (chunks["time_ns"] <= since_ns)
     answered = chunks[~ours & (chunks["type"] == HEARTBEAT_ACK) & (chunks["time_ns"] < at_ns)]["message"]
     asked = chunks[early & (chunks["type"] == HEARTBEAT)]["message"]
     if not np.isin(asked, answered).all():
@@ -175,18 +175,18 @@ def _unanswered(sender: FlowPackets, path: int, since_ns: int, at_ns: int) -> bo
     if (early & (chunks["type"] == SHUTDOWN)).any():  # the association would be gone if it had been answered
         return True
     data = chunks[early & np.isin(chunks["type"], (DATA, I_DATA)) & (chunks["tsn"] != UNKNOWN)]
-    return bool(len(data)) and not _acked(sender, data["tsn"], at_ns).all()
+    return _lacks_a_sack(sender, data["tsn"], at_ns)
 
 
-def _acked(sender: FlowPackets, tsns: Ints, at_ns: int) -> Bools:
-    """Which TSNs a SACK had acknowledged by then."""
+def _lacks_a_sack(sender: FlowPackets, tsns: Ints, at_ns: int) -> bool:
+    """Whether no SACK had acknowledged one of the TSNs by then."""
     capture = sender.point.capture
-    acked: Bools = np.zeros(len(tsns), dtype=np.bool_)
-    for sack in capture.sacks[capture.sacks["time_ns"] < at_ns]:
-        if sender.data_direction.get(int(sack["flow"])) in (None, int(sack["direction"])):
-            continue
-        acked |= tsns <= sack["cumulative_tsn"]
-        first, gaps = int(sack["first_block"]), int(sack["gap_blocks"])
-        for block in capture.blocks[first : first + gaps] if gaps else ():
-            acked |= (tsns >= block["start"]) & (tsns < block["end"])
-    return acked
+    sacks = sender.rows(capture.sacks, back=True)
+    sacks = sacks[sacks["time_ns"] < at_ns]
+    left = np.unique(tsns[tsns > sacks["cumulative_tsn"].max(initial=-1)])
+    if not len(left):
+        return False
+    gaps = sacks["gap_blocks"].astype(np.int64)
+    offset = np.arange(gaps.sum()) - np.repeat(np.cumsum(gaps) - gaps, gaps)
+    blocks = capture.blocks[np.repeat(sacks["first_block"].astype(np.int64), gaps) + offset]
+    return any(not ((blocks["start"] <= tsn) & (tsn < blocks["end"])).any() for tsn in left)
