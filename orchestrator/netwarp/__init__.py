@@ -33,13 +33,12 @@ if TYPE_CHECKING:
         SpecError,
         StoreError,
     )
-    from .engine.agreement import BackendAgreement, agree_backends, agree_runs
     from .engine.analysis import Analyzed, analyze, report
     from .engine.calibration import Calibrated, calibrate
     from .engine.captures import AnalyzedCaptures, analyze_captures
     from .engine.claim_sources import ClaimsBySources, claims_by_sources
     from .engine.cleaning import Freed, remove_captures, remove_derived, unpack
-    from .engine.comparison import RunComparison, compare_runs
+    from .engine.compare import agree_runs, compare_exactly, compare_runs
     from .engine.data_frames import load_run
     from .engine.events import CellFinished, CellsFinished, CellsStarted, CellTime, Event, Notice, Progress
     from .engine.experiment import Experiment
@@ -47,23 +46,23 @@ if TYPE_CHECKING:
     from .engine.har import export_har
     from .engine.merging import merge_runs
     from .engine.planning import plan_experiment
+    from .engine.run_again import agree_backends, replay, verify
     from .engine.run_directory import Run, open_run
     from .engine.running import RunInterrupted, RunOutOfSpace, resume, run
-    from .engine.verification import Verified, replay, verify
     from .experiment.study import load_experiment
+    from .results.run_comparison import RunComparison
 
 _DEFINED_IN = {
     "core.errors": (
         "BackendUnavailable", "CaptureError", "CellError", "DiskFull", "KernelError", "NetwarpError", "SpecError",
         "StoreError",
     ),
-    "engine.agreement": ("BackendAgreement", "agree_backends", "agree_runs"),
     "engine.analysis": ("Analyzed", "analyze", "report"),
     "engine.calibration": ("Calibrated", "calibrate"),
     "engine.captures": ("AnalyzedCaptures", "analyze_captures"),
     "engine.claim_sources": ("ClaimsBySources", "claims_by_sources"),
     "engine.cleaning": ("Freed", "remove_captures", "remove_derived", "unpack"),
-    "engine.comparison": ("RunComparison", "compare_runs"),
+    "engine.compare": ("agree_runs", "compare_exactly", "compare_runs"),
     "engine.data_frames": ("load_run",),
     "engine.events": ("CellFinished", "CellTime", "CellsFinished", "CellsStarted", "Event", "Notice", "Progress"),
     "engine.experiment": ("Experiment",),
@@ -72,18 +71,19 @@ _DEFINED_IN = {
     "engine.merging": ("merge_runs",),
     "engine.planning": ("plan_experiment",),
     "engine.run_directory": ("Run", "open_run"),
+    "engine.run_again": ("agree_backends", "replay", "verify"),
     "engine.running": ("RunInterrupted", "RunOutOfSpace", "resume", "run"),
-    "engine.verification": ("Verified", "replay", "verify"),
     "experiment.study": ("load_experiment",),
+    "results.run_comparison": ("RunComparison",),
 }  # fmt: skip
 _MODULE = {name: module for module, names in _DEFINED_IN.items() for name in names}
 
 __all__ = [
-    "Analyzed", "AnalyzedCaptures", "BackendAgreement", "BackendUnavailable", "Calibrated", "CaptureError",
+    "Analyzed", "AnalyzedCaptures", "BackendUnavailable", "Calibrated", "CaptureError",
     "CellError", "CellFinished", "CellTime", "CellsFinished", "CellsStarted", "ClaimsBySources", "DiskFull",
     "Event", "Experiment", "Freed", "KernelError", "NetwarpError", "Notice", "Progress", "Run",
-    "RunComparison", "RunInterrupted", "RunOutOfSpace", "SpecError", "StoreError", "Verified", "__version__",
-    "agree_backends", "agree_runs", "analyze", "analyze_captures", "calibrate", "claims_by_sources", "compare_runs",
+    "RunComparison", "RunInterrupted", "RunOutOfSpace", "SpecError", "StoreError", "__version__", "agree_backends",
+    "agree_runs", "analyze", "analyze_captures", "calibrate", "claims_by_sources", "compare_exactly", "compare_runs",
     "export_captures", "export_har", "load_experiment", "load_run", "merge_runs", "open_run",
     "plan_experiment", "remove_captures", "remove_derived", "replay", "report", "resume", "run", "unpack",
     "verify",

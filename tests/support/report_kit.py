@@ -18,6 +18,8 @@ from netwarp.experiment import parse_spec
 from netwarp.plan import make_plan
 from netwarp.plan.types import Plan
 from netwarp.results import Results, write_tables
+from netwarp.results.run_comparison import Side
+from netwarp.store.manifest import Manifest
 from netwarp.store.plan_file import write_plan
 from netwarp.store.run_dir import RunDir
 
@@ -231,6 +233,12 @@ def put(path: Path, content: bytes | object) -> None:
     """Write a file; what is not bytes becomes JSON. No fsync: nothing here has to outlive a power cut."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content if isinstance(content, bytes) else msgspec.json.encode(content))
+
+
+def side_of(name: str, **more: Any) -> Side:
+    """One of two runs that are compared, without files."""
+    manifest = msgspec.convert(MANIFEST | {"spec": "made-up", "seed": 1, "repetitions": 1}, Manifest)
+    return Side(name, Path(name), manifest, **more)
 
 
 def write_run(

@@ -15,12 +15,14 @@ from rich.text import Text
 from ..core.errors import SpecError
 from ..core.invocation import command
 from ..core.metrics.catalogue import HEADLINE
-from ..engine.agreement import BackendAgreement, agree_backends, agree_runs
+from ..engine.compare import agree_runs
+from ..engine.run_again import agree_backends
 from ..engine.running import RunInterrupted, RunOutOfSpace
-from ..present.agreement_words import amount, gap_words, interval_words, levels_words, sentences
 from ..present.captures.page_sections import claim_page
-from ..present.pages.agreement import AgreementPage, SideFacts, agreement_page
-from ..results.agreement import VERDICTS, Agreed, Agreement, agreement_rows
+from ..present.comparison_words import amount, gap_words, interval_words, levels_words, sentences
+from ..present.pages.comparison import comparison_page
+from ..results.comparison import OF_AGREEMENT, Comparison, Number
+from ..results.run_comparison import RunComparison
 from ..results.write import csv_text
 from ..sandbox.choose import BACKENDS
 from ..store.run_dir import write_atomic, write_json
@@ -69,19 +71,21 @@ def run(args: argparse.Namespace) -> int:
             raise
         out = judged.out
     page = args.html if args.html is not None else None if out is None else out / "agreement.html"
+    numbers = judged.numbers
+    assert numbers is not None
     if out is not None:
-        write_atomic(out / "agreement.csv", csv_text(agreement_rows(judged.agreement)).encode())
-        write_json(out / "agreement.json", as_json(judged))
+        write_atomic(out / "agreement.csv", csv_text(numbers.rows()).encode())
+        write_json(out / "agreement.json", as_json(judged, numbers))
     if page is not None:
-        write_atomic(page, agreement_page(_page(judged)))
+        write_atomic(page, comparison_page(judged))
     if args.json:
-        sys.stdout.buffer.write(msgspec.json.encode(as_json(judged)) + b"\n")
+        sys.stdout.buffer.write(msgspec.json.encode(as_json(judged, numbers)) + b"\n")
     else:
-        _print(judged, page, out)
-    return DIFFER if judged.agreement.differs else 0
+        _print(judged, numbers, page, out)
+    return DIFFER if numbers.differs else 0
 
 
-def _two_runs(args: argparse.Namespace) -> BackendAgreement:
+def _two_runs(args: argparse.Namespace) -> RunComparison:
     if args.backends is not None:
         raise SpecError("agree RUN_A RUN_B takes runs that are there; --backends runs a spec: one of the two")
     for directory in (Path(args.spec), args.other):
@@ -94,7 +98,7 @@ def _two_runs(args: argparse.Namespace) -> BackendAgreement:
     return agree_runs(args.spec, args.other)
 
 
-def _two_backends(args: argparse.Namespace) -> BackendAgreement:
+def _two_backends(args: argparse.Namespace) -> RunComparison:
     with TerminalProgress() as progress:
         return agree_backends(
             **plan_options(args), backends=_backends(args.backends), inventory=_inventory(args), jobs=args.jobs,
@@ -120,28 +124,28 @@ def _inventory(args: argparse.Namespace) -> Path | None:
     return inventory
 
 
-def as_json(judged: BackendAgreement) -> dict[str, Any]:
+def as_json(judged: RunComparison, numbers: Comparison) -> dict[str, Any]:
     """The object of --json and of agreement.json."""
-    agreement = judged.agreement
-    names = [side.name for side in judged.sides]
+    sides = (judged.a, judged.b)
+    names = [side.name for side in sides]
     return {
-        "agree": not agreement.differs,
+        "agree": not numbers.differs,
         "sides": [
-            {"name": side.name, "run_dir": str(side.run.path), "backend": side.run.manifest.backend,
-             "kernel": side.run.manifest.kernel_release, "cells": side.outcomes, "again": side.again,
-             "late": side.late}
-            for side in judged.sides
+            {"name": side.name, "run_dir": str(side.path), "backend": side.manifest.backend,
+             "kernel": side.manifest.kernel_release, "cells": side.outcomes, "again": side.again, "late": side.late}
+            for side in sides
         ],
-        "lateness_s": agreement.lateness_s,
-        "numbers": {verdict: agreement.count(verdict) for verdict in VERDICTS},
-        "in_words": sentences(agreement, names),
+        "lateness_s": numbers.lateness_s,
+        "numbers": {verdict: numbers.counts[verdict] for verdict in OF_AGREEMENT},
+        "in_words": sentences(numbers, names),
         "metrics": [
-            {"metric": metric.metric, "unit": metric.unit, **metric.counts, "offset": metric.offset,
-             "low": metric.low, "high": metric.high}
-            for metric in agreement.metrics()
+            {"metric": metric.metric, "unit": metric.unit,
+             **{verdict: metric.counts[verdict] for verdict in OF_AGREEMENT},
+             "offset": metric.offset, "low": metric.low, "high": metric.high}
+            for metric in numbers.metrics()
         ],
-        "not_agreeing": [_number(number) for number in agreement.numbers if number.verdict in ("differ", "unclear")],
-        "verdicts": agreement.verdicts,
+        "not_agreeing": [_number(number) for number in numbers.numbers if number.verdict in ("differ", "unclear")],
+        "verdicts": numbers.verdicts,
         "parted": [
             {"levels": dict(levels), "senders": [divergence.words(*names) for divergence in divergences]}
             for levels, divergences in judged.divergences.items()
@@ -149,7 +153,7 @@ def as_json(judged: BackendAgreement) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _number(number: Agreed) -> dict[str, Any]:
+def _number(number: Number) -> dict[str, Any]:
     return {
         "levels": dict(number.levels), "flow": number.flow, "metric": number.metric, "unit": number.unit,
         "verdict": number.verdict, "a": number.a, "b": number.b, "difference": number.difference, "low": number.low,
@@ -157,45 +161,22 @@ def _number(number: Agreed) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _page(judged: BackendAgreement) -> AgreementPage:
-    names = [side.name for side in judged.sides]
-    plan = judged.sides[0].run.plan
-    return AgreementPage(
-        title=plan.title or plan.name,
-        part=" and ".join(plan.filters) or "everything",
-        sides=[
-            SideFacts(
-                side.name, side.run.manifest.backend, side.run.manifest.kernel_release, side.outcomes,
-                side.run.manifest.jobs, side.run.manifest.host_load_1min, side.run.manifest.started_utc, side.again,
-                side.late,
-            )
-            for side in judged.sides
-        ],
-        agreement=judged.agreement,
-        first_divergences={
-            levels: [divergence.words(*names) for divergence in divergences]
-            for levels, divergences in judged.divergences.items()
-        },
-    )  # fmt: skip
-
-
-def _print(judged: BackendAgreement, page: Path | None, out: Path | None) -> None:
+def _print(judged: RunComparison, compared: Comparison, page: Path | None, out: Path | None) -> None:
     console = summary_console()
-    agreement = judged.agreement
-    names = [side.name for side in judged.sides]
-    for side in judged.sides:
+    sides = (judged.a, judged.b)
+    names = [side.name for side in sides]
+    for side in sides:
         late = f"; {side.late}" if side.late else ""
-        console.print(f"{side.name:<8} {side.run.path}  ({side.outcomes}{late})", markup=False, soft_wrap=True)
+        console.print(f"{side.name:<8} {side.path}  ({side.outcomes}{late})", markup=False, soft_wrap=True)
     console.print()
-    for sentence in sentences(agreement, names):
+    for sentence in sentences(compared, names):
         console.print(f"- {sentence}", markup=False)
-    metrics, more = _metrics(agreement)
+    metrics, more = _metrics(compared)
     console.print(metrics)
     if more:
         console.print(f"... and {more} more metrics, on the page")
-    for verdict, most in (("differ", SHOWN), ("unclear", FEW)):
-        numbers = [number for number in agreement.numbers if number.verdict == verdict]
-        _print_numbers(console, numbers, verdict, names, most)
+    _print_numbers(console, compared.of("differ"), "differ", names, SHOWN)
+    _print_numbers(console, compared.of("unclear"), "unclear", names, FEW)
     for levels, divergences in list(judged.divergences.items())[:SHOWN]:
         for divergence in divergences:
             console.print(f"{levels_words(levels)}: {divergence.words(*names)}", markup=False)
@@ -205,9 +186,9 @@ def _print(judged: BackendAgreement, page: Path | None, out: Path | None) -> Non
         console.print(str(out), markup=False, soft_wrap=True)
 
 
-def _metrics(agreement: Agreement) -> tuple[Table, int]:
+def _metrics(compared: Comparison) -> tuple[Table, int]:
     """The metrics that say most, and how many are not shown."""
-    metrics = agreement.metrics()
+    metrics = compared.metrics()
     telling = [row for row in metrics if row.counts["differ"] or row.counts["unclear"] or row.metric in HEADLINE]
     shown = Table(title="Metrics, over all places", title_justify="left", title_style="bold")
     shown.add_column("metric", no_wrap=True)
@@ -225,7 +206,7 @@ def _metrics(agreement: Agreement) -> tuple[Table, int]:
     return shown, len(metrics) - min(len(telling), SHOWN)
 
 
-def _print_numbers(console: Console, numbers: list[Agreed], verdict: str, names: list[str], most: int) -> None:
+def _print_numbers(console: Console, numbers: list[Number], verdict: str, names: list[str], most: int) -> None:
     if not numbers:
         return
     shown = Table(title=f"Numbers: {verdict}", title_justify="left", title_style="bold")
@@ -233,22 +214,11 @@ def _print_numbers(console: Console, numbers: list[Agreed], verdict: str, names:
         shown.add_column(column, overflow="fold")
     for column in (*names, "difference, 95 %", "bound"):
         shown.add_column(column, justify="right")
-    numbers = sorted(numbers, key=lambda number: -abs(number.difference or 0.0) / (number.bound or 1.0))
     for number in numbers[:most]:
         metric = f"{number.flow} {number.metric}".strip()
-        values = [amount(number.a, number.unit), amount(number.b, number.unit)]
-        shown.add_row(
-            *map(
-                Text,
-                (
-                    levels_words(number.levels),
-                    metric,
-                    *values,
-                    interval_words(number),
-                    amount(number.bound, number.unit),
-                ),
-            )
-        )
+        values = (amount(value, number.unit) for value in (number.a, number.b))
+        bound = amount(number.bound, number.unit)
+        shown.add_row(*map(Text, (levels_words(number.levels), metric, *values, interval_words(number), bound)))
     console.print(shown)
     if len(numbers) > most:
         console.print(f"... and {len(numbers) - most} more: agreement.csv has all of them")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,9 @@ from rich.text import Text
 from ..core.errors import SpecError
 from ..core.numbers import given, percent, readable
 from ..core.units import counted
-from ..engine.comparison import RunComparison, compare_runs
-from ..results.compare import Change, Moved, comparison_rows
+from ..engine.compare import compare_exactly, compare_runs
+from ..results.comparison import Comparison, Moved, Number
+from ..results.run_comparison import RunComparison
 from ..results.write import csv_text
 from ..store.run_dir import write_atomic
 from .summary import summary_console
@@ -35,83 +35,106 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("b", type=Path, metavar="RUN_B")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--csv", type=Path, metavar="FILE", help="write every number of both runs to a table")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page")
     parser.add_argument("--exit-code", action="store_true", help="exit with 1 if anything changed (for scripts)")
+    parser.add_argument(
+        "--exact", action="store_true",
+        help="equal captures, measurements and tables, of two versions of netwarp too; exit with 1 where they are not",
+    )  # fmt: skip
+    parser.add_argument(
+        "--renamed", action="append", default=[], metavar="OLD=NEW", help="with --exact: a metric, column or table"
+    )
+    parser.add_argument(
+        "--except", action="append", default=[], metavar="COLUMN", dest="left_out",
+        help="with --exact: a column of tables that is not compared",
+    )  # fmt: skip
+    parser.add_argument("--no-tables", action="store_true", help="with --exact: compare the cells alone")
     parser.set_defaults(run=run_compare)
 
 
 def run_compare(args: argparse.Namespace) -> int:
     """`netwarp compare`."""
+    if args.exact:
+        return _run_exactly(args)
+    if args.renamed or args.left_out or args.no_tables:
+        raise SpecError("--renamed, --except and --no-tables belong to --exact")
     if args.csv is not None and args.csv.is_dir():
         raise SpecError(f"--csv {args.csv}: is a directory; name the file, e.g. {args.csv / 'comparison.csv'}")
+    if args.html is not None:
+        from ..present.captures.page_sections import claim_page
+
+        claim_page(args.html)
     compared = compare_runs(args.a, args.b)
+    numbers = compared.numbers
+    assert numbers is not None
     if args.csv is not None:
-        write_atomic(args.csv, csv_text(comparison_rows(compared.comparison)).encode())
+        write_atomic(args.csv, csv_text(numbers.rows()).encode())
+    if args.html is not None:
+        from ..present.pages.comparison import comparison_page  # here: that room takes a second to import
+
+        write_atomic(args.html, comparison_page(compared))
     if args.json:
-        sys.stdout.buffer.write(msgspec.json.encode(as_json(compared)) + b"\n")
+        sys.stdout.buffer.write(msgspec.json.encode(as_json(compared, numbers)) + b"\n")
     else:
-        print_comparison(compared)
-    return 1 if args.exit_code and compared.comparison.differs else 0
+        print_comparison(compared, numbers)
+    return 1 if args.exit_code and numbers.differs else 0
 
 
-def as_json(compared: RunComparison) -> dict[str, Any]:
+def as_json(compared: RunComparison, numbers: Comparison) -> dict[str, Any]:
     """The object of --json."""
-    comparison = compared.comparison
     return {
-        "differs": comparison.differs,
+        "differs": numbers.differs,
         "made": compared.made,
-        "cells": compared.captures,
-        "verdicts": comparison.verdicts,
-        "outcomes": comparison.outcomes,
-        "numbers": Counter(number.status for number in comparison.numbers),
+        "cells": {
+            "same_id": compared.count("equal", "differ", "no captures"),
+            "same_captures": compared.count("equal"),
+            "without_captures": compared.count("no captures"),
+        },
+        "verdicts": numbers.verdicts,
+        "outcomes": numbers.outcomes,
+        "numbers": numbers.counts,
         "changed": [
-            dataclasses.asdict(number) | {"levels": dict(number.levels), "relative": number.relative}
-            for number in comparison.numbers
-            if number.status == "changed"
+            {
+                "levels": dict(number.levels), "flow": number.flow, "metric": number.metric, "unit": number.unit,
+                "status": number.verdict, "a": number.a, "b": number.b, "draws": number.draws, "p": number.p,
+                "relative": number.relative,
+            }
+            for number in numbers.numbers
+            if number.verdict == "changed"
         ],
-    }
+    }  # fmt: skip
 
 
-def print_comparison(compared: RunComparison) -> None:
+def print_comparison(compared: RunComparison, numbers: Comparison) -> None:
     """The differences, the largest changes first."""
-    comparison, captures = compared.comparison, compared.captures
     console = summary_console()
     console.print(f"A  {compared.a.path}\nB  {compared.b.path}")
     if compared.made:
         _print_moved(console, "Made differently", compared.made)
     else:
         console.print("Made alike: same spec, seed, kernel, programs, commit and packages.")
-    if captures.same_id:
-        equal = captures.same_captures
-        console.print(
-            f"Cells that are the same in both: {captures.same_id}; their captures are equal byte for byte in {equal}."
-        )
-        if captures.without_captures:
-            without = counted(captures.without_captures, "cell")
-            console.print(f"Captures of {without} are missing in a run: those were not compared.")
+    if same := compared.count("equal", "differ", "no captures"):
+        equal, without = compared.count("equal"), compared.count("no captures")
+        console.print(f"Cells that are the same in both: {same}; their captures are equal byte for byte in {equal}.")
+        if without:
+            console.print(f"Captures of {counted(without, 'cell')} are missing in a run: those were not compared.")
     else:
         console.print("No cell is the same in both (another seed, or another spec): compared by levels.")
-    counts = Counter(number.status for number in comparison.numbers)
-    console.print(f"Numbers: {', '.join(f'{count} {status}' for status, count in counts.most_common()) or 'none'}")
+    counts = numbers.counts
+    console.print(f"Numbers: {', '.join(f'{count} {verdict}' for verdict, count in counts.most_common()) or 'none'}")
     if counts["unclear"]:
         console.print("Unclear: random, with one draw in a run; --repetitions 5 would tell.")
     if counts["unresolved"]:
-        clock_us = compared.clock_s * 1e6
-        console.print(
-            f"Unresolved: the values differ, but by less than a clock resolves that may be {given(clock_us)} us late."
-        )
-    for title, moved in (
-        ("Verdicts that changed", comparison.verdicts),
-        ("Outcomes that changed", comparison.outcomes),
-    ):
+        clock_us = given(numbers.lateness_s * 1e6)
+        console.print(f"Unresolved: values that differ by less than a clock resolves that may be {clock_us} us late.")
+    for title, moved in (("Verdicts that changed", numbers.verdicts), ("Outcomes that changed", numbers.outcomes)):
         if moved:
             _print_moved(console, title, moved)
-    changed = [number for number in comparison.numbers if number.status == "changed"]
-    if changed:
-        changed.sort(key=lambda number: -abs(number.relative) if number.relative is not None else 0.0)
+    if changed := numbers.of("changed"):
         console.print(_changes(changed[:SHOWN]))
     if len(changed) > SHOWN:
         console.print(f"... and {len(changed) - SHOWN} more: --csv FILE has all of them")
-    if comparison.differs:
+    if numbers.differs:
         return
     if set(counts) <= {"only in A", "only in B"}:
         console.print("The runs have no number in common: nothing was compared.")
@@ -124,13 +147,13 @@ def _print_moved(console: Console, title: str, moved: tuple[Moved, ...]) -> None
     for column in ("", "A", "B"):
         shown.add_column(column, overflow="fold")
     for row in moved[:SHOWN]:
-        shown.add_row(*map(Text, (row.name, row.a, row.b)))
+        shown.add_row(*map(Text, dataclasses.astuple(row)))
     console.print(shown)
     if len(moved) > SHOWN:
         console.print(f"... and {len(moved) - SHOWN} more: --json has all of them")
 
 
-def _changes(changed: list[Change]) -> Table:
+def _changes(changed: list[Number]) -> Table:
     shown = Table(title="Numbers that changed beyond noise", title_justify="left", title_style="bold")
     for column in ("levels", "flow", "metric"):
         shown.add_column(column, overflow="fold")
@@ -142,3 +165,22 @@ def _changes(changed: list[Change]) -> Table:
         numbers = (readable(value) for value in (row.a, row.b))
         shown.add_row(*map(Text, (levels, row.flow, f"{row.metric} [{row.unit}]", *numbers, change)))
     return shown
+
+
+def _run_exactly(args: argparse.Namespace) -> int:
+    """0: everything of A is in B, and equal."""
+    if wrong := [pair for pair in args.renamed if "=" not in pair]:
+        raise SpecError(f"--renamed {wrong[0]}: wants OLD=NEW")
+    compared = compare_exactly(
+        args.a, args.b, renamed=dict(pair.split("=", 1) for pair in args.renamed), left_out=args.left_out,
+        tables=not args.no_tables,
+    )  # fmt: skip
+    problems = [f"{pair.id}: {pair.words}" for pair in compared.unequal] + list(compared.files)
+    print("\n".join(problems[:SHOWN]), end="\n" * bool(problems))
+    if len(problems) > SHOWN:
+        print(f"... and {len(problems) - SHOWN} more")
+    if args.left_out:
+        print(f"not compared: {', '.join(args.left_out)}")
+    print(f"{compared.count('equal')} of {counted(len(compared.cells), 'cell')} have equal captures")
+    print("the same" if not problems else f"{len(problems)} differences")
+    return 1 if problems else 0

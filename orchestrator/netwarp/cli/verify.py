@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import math
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from ..core.numbers import readable
 from ..core.units import counted
 from ..engine.bundles import SUFFIX, bundle, opened
+from ..engine.run_again import replay, verify
 from ..engine.run_directory import open_run
-from ..engine.verification import Verified, replay, verify
+from ..results.comparison import Comparison
 from .progress import TerminalProgress
 
 MOST_NUMBERS = 10
@@ -54,33 +53,28 @@ def run_verify(args: argparse.Namespace) -> int:
         run_dir = stack.enter_context(opened(args.run_dir))
         reference = None if args.reference is None else stack.enter_context(opened(args.reference))
         verified = verify(run_dir, reference, jobs=args.jobs, progress=progress)
-    then, now = verified.kernels
-    print(f"kernel: {now}, {'the same' if verified.same_kernel else f'not the same: {then} in the reference'}")
-    for cell_id, words in verified.differ.items():
-        print(f"{cell_id}: {words}")
-    print(f"{counted(len(verified.equal), 'cell')} equal byte for byte, {len(verified.differ)} not")
-    for line in _numbers(verified):
-        print(line)
-    return 1 if verified.differ else 0
-
-
-def _numbers(verified: Verified) -> Iterator[str]:
-    """If captures differ: do the numbers of those cells lie within intervals?"""
+    then, now = verified.a.kernel, verified.b.kernel
+    print(f"kernel: {now}, {'the same' if then == now else f'not the same: {then} in the reference'}")
+    for pair in verified.unequal:
+        print(f"{pair.id}: {pair.words}")
+    print(f"{counted(verified.count('equal'), 'cell')} equal byte for byte, {len(verified.unequal)} not")
     if verified.without_numbers:
-        yield f"their numbers cannot be compared: {verified.without_numbers}"
-    if verified.numbers is None:
-        return
-    by_status = Counter(number.status for number in verified.numbers.numbers)
-    equal = by_status["same"] + by_status["unresolved"]
-    outside = [number for number in verified.numbers.numbers if number.status == "changed"]
-    single = f", {by_status['unclear']} undecided (one draw)" if by_status["unclear"] else ""
-    missing = by_status["only in A"] + by_status["only in B"]
+        print(f"their numbers cannot be compared: {verified.without_numbers}")
+    if verified.numbers is not None:
+        print("\n".join(_numbers(verified.numbers)))
+    return 1 if verified.unequal else 0
+
+
+def _numbers(numbers: Comparison) -> Iterator[str]:
+    """If the numbers of cells whose captures differ lie within intervals."""
+    counts, outside = numbers.counts, numbers.of("changed")
+    single = f", {counts['unclear']} undecided (one draw)" if counts["unclear"] else ""
+    missing = counts["only in A"] + counts["only in B"]
     yield (
-        f"of {counted(sum(by_status.values()), 'number')} of these cells and their repetitions {equal} are equal, "
-        f"{by_status['within noise']} within the 95 % interval, {len(outside)} outside{single}"
-        + (f", {missing} in one of the two only" if missing else "")
+        f"of {counted(counts.total(), 'number')} of these cells and their repetitions "
+        f"{counts['same'] + counts['unresolved']} are equal, {counts['within noise']} within the 95 % interval, "
+        f"{len(outside)} outside{single}" + (f", {missing} in one of the two only" if missing else "")
     )
-    outside.sort(key=lambda number: -abs(number.relative or math.inf))
     for number in outside[:MOST_NUMBERS]:
         levels = " ".join(f"{factor}={level}" for factor, level in number.levels)
         name = f"{number.flow} {number.metric}".strip()
@@ -89,7 +83,7 @@ def _numbers(verified: Verified) -> Iterator[str]:
         yield f"  {levels}: {name} {values} {number.unit}{why}".rstrip()
     if len(outside) > MOST_NUMBERS:
         yield f"  ... and {len(outside) - MOST_NUMBERS} more (netwarp compare names all, of two runs)"
-    for moved in verified.numbers.verdicts:
+    for moved in numbers.verdicts:
         yield f"  claim {moved.name}: {moved.a} -> {moved.b}"
 
 

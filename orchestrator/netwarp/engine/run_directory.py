@@ -16,7 +16,7 @@ from ..results import Results
 from ..store.manifest import Manifest
 from ..store.plan_file import read_plan
 from ..store.run_dir import RunDir, read_json
-from ..store.tables import TableRow, read_rows, typed_rows
+from ..store.tables import TableRow, Tables, read_rows
 from .collect import collect
 from .data_frames import load_run
 
@@ -88,7 +88,7 @@ class Run:
     @property
     def tables(self) -> tuple[str, ...]:
         """The names of its tables."""
-        return tuple(sorted(path.stem for path in self.directory.tables.glob("*.csv")))
+        return Tables(self.directory).names
 
     def metric(self, name: str) -> list[TableRow]:
         """A row per cell and flow that has the metric: `value`, `unit`, and the columns of cells.csv, factors among
@@ -112,9 +112,7 @@ class Run:
 
         Factors are always text, as the spec writes their levels. Raises StoreError if there is no such table.
         """
-        sources = {source.name for source in self.plan.sources}
-        factors = {factor.name for factor in self.plan.factors}
-        return typed_rows(self.directory.tables / f"{name}.csv", numbers=sources, texts=factors)
+        return Tables(self.directory).typed(name)
 
 
 def open_run(path: str | Path) -> Run:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from ..core.numbers import with_unit
 from ..core.outputs import Answer
 from ..results.answers import file_name
-from ..store.tables import read_rows
+from ..store.tables import number, read_rows
 from .answer_words import sentences
-from .run_data import Row, RunData, number
+from .run_data import Row, RunData
 
 SIGNS = {
     "does it": ("\u2713", "holds"),

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from ..core.numbers import fixed, given, readable, scale
 from ..core.outputs import Amendment, Claim, Figure, Levels, Table
+from ..store.tables import number
 from .result_tables import Grid
-from .run_data import Row, RunData, number
+from .run_data import Row, RunData
 
 # Meaning of the number compared, by kind of claim: kinds that give a relative one. Of
 # several comparisons the one is shown that speaks most against the claim.

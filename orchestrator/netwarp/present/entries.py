@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.outputs import FLOW, Figure, Table
-from .run_data import Row, RunData, number
+from ..store.tables import number
+from .run_data import Row, RunData
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from ..store.calibration import Calibration
 from ..store.manifest import Manifest
 from ..store.plan_file import read_plan
 from ..store.run_dir import RunDir, read_json
-from ..store.tables import each_row, read_rows
+from ..store.tables import each_row, number, read_rows
 from .metric_names import Metric, metric_names
 
 Row = Mapping[str, str]
@@ -122,14 +122,6 @@ class RunData:
                 if candidate.name == level:
                     return candidate.title or candidate.name
         return level
-
-
-def number(text: str | None) -> float | None:
-    """A field of a table as a number; None if it is empty or not a number."""
-    try:
-        return float(text) if text else None
-    except ValueError:
-        return None
 
 
 def read_run(run: RunDir, plan: Plan | None = None, units: Mapping[str, str] | None = None) -> RunData:

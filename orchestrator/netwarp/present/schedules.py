@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from ..core.numbers import fixed, given, with_unit
 from ..core.schedules import BETWEEN
 from ..results.schedule_costs import NAME, has_schedules
-from ..store.tables import read_rows
-from .run_data import Row, RunData, number
+from ..store.tables import number, read_rows
+from .run_data import Row, RunData
 
 WORST = 10
 LEAST_S, MOST_S = 0.001, 10.0

@@ -1,4 +1,4 @@
-"""Mean and 95 % confidence interval of a few repetitions."""
+"""Statistics of a few repetitions: means and their intervals, differences of two samples, tests of many at once."""
 
 from __future__ import annotations
 
@@ -125,3 +125,35 @@ def false_discoveries(p_values: Sequence[float], rate: float) -> list[bool]:
     last = max((rank for rank, index in enumerate(order, 1) if p_values[index] <= rate * rank / len(order)), default=0)
     rejected = set(order[:last])
     return [index in rejected for index in range(len(p_values))]
+
+
+def welch(x: Sequence[float], y: Sequence[float]) -> tuple[float, float, int]:
+    """Welch's test for the means of two independent samples of at least two values: difference (y - x), its variance,
+    degrees of freedom.
+    """
+    parts = [statistics.variance(values) / len(values) for values in (x, y)]
+    spread = sum(parts)
+    weights = sum(part * part / (len(values) - 1) for part, values in zip(parts, (x, y), strict=True))
+    degrees = math.floor(spread * spread / weights) if weights else min(len(x), len(y)) - 1
+    return statistics.fmean(y) - statistics.fmean(x), spread, max(degrees, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """The values of one number in two runs. paired: those of one row drew the same (losses, times of start)."""
+
+    x: list[float]
+    y: list[float]
+    paired: bool
+
+    @property
+    def least_p(self) -> float:
+        """The smallest p-value that a permutation test with so many random draws could give."""
+        return 2 / (2 ** len(self.x) if self.paired else math.comb(len(self.x) + len(self.y), len(self.y)))
+
+    def gap(self) -> tuple[float, float, int]:
+        """Difference of the means (y - x), its variance, degrees of freedom."""
+        if not self.paired:
+            return welch(self.x, self.y)
+        gaps = [y - x for x, y in zip(self.x, self.y, strict=True)]
+        return statistics.fmean(gaps), statistics.variance(gaps) / len(gaps), len(gaps) - 1

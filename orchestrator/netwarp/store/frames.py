@@ -8,28 +8,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import msgspec
 import polars as pl
 
 from ..core.errors import SpecError, StoreError
 from ..core.metrics.catalogue import METRICS
-from ..core.outputs import Metric, Source
 from ..core.units import base_values
-from .run_dir import RunDir, read_json, write_atomic
-from .tables import NUMBERS, unguarded
+from .run_dir import RunDir, write_atomic
+from .tables import INTEGERS, Tables, unguarded
 
-INTEGERS = frozenset(("absent", "bytes", "cells", "repetition", "repetitions", "seed", "without_value"))
 NAMES = frozenset(("experiment", "flow", "metric", "outcome", "unit"))
 """Columns of few different texts, kept as Categorical: a fifth of the memory."""
-LAST_OF_EVERY_CELL = "virtual_s"
-"""The column of cells.csv behind which the factors stand."""
-
-
-class _Outputs(msgspec.Struct):
-    """The part of outputs.json that says which more columns hold numbers, and which more names are metrics."""
-
-    sources: tuple[Source, ...]
-    metrics: tuple[Metric, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -41,10 +29,14 @@ class RunFrames:
 
     path: Path
 
+    @cached_property
+    def _files(self) -> Tables:
+        return Tables(RunDir(self.path))
+
     @property
     def tables(self) -> tuple[str, ...]:
         """The names of its tables."""
-        return tuple(sorted(path.stem for path in (self.path / "tables").glob("*.csv")))
+        return self._files.names
 
     @cached_property
     def cells(self) -> pl.DataFrame:
@@ -54,7 +46,7 @@ class RunFrames:
         not apply ("-"). Where a metric has that name, `level` is in the column's (`outage_level_s`): one table may have
         both.
         """
-        metrics = {*METRICS, *(metric.name for metric in self._outputs.metrics)}
+        metrics = {*METRICS, *(metric.name for metric in self._files.outputs.metrics)}
         frame = self.table("cells")
         quantities = []
         for factor in self.factors:
@@ -83,8 +75,7 @@ class RunFrames:
     @cached_property
     def factors(self) -> tuple[str, ...]:
         """The names of the factors: the last columns of cells.csv."""
-        columns = self._text("cells").columns
-        return tuple(columns[columns.index(LAST_OF_EVERY_CELL) + 1 :])
+        return self._files.factors
 
     def metric(self, name: str) -> pl.DataFrame:
         """A metric with the factors of its cells: one row per flow, with `value`, `unit` and the columns of `cells`.
@@ -98,9 +89,12 @@ class RunFrames:
 
     def table(self, name: str) -> pl.DataFrame:
         """tables/<name>.csv. Raises StoreError if there is no such table."""
-        frame = self._text(name)
-        sources = {source.name for source in self._outputs.sources}
-        numbers = (NUMBERS | sources) - set(self.factors)
+        path = self._files.path(name)
+        try:
+            frame = pl.read_csv(path, infer_schema=False).fill_null("")
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise StoreError(f"{path}: cannot be read: {error}") from error
+        numbers = self._files.numbers
         return frame.with_columns(
             _number(column) if column.name in numbers else _text(column) for column in frame.get_columns()
         )
@@ -111,19 +105,6 @@ class RunFrames:
             out = io.BytesIO()
             (self.cells if name == "cells" else self.table(name)).write_parquet(out)
             write_atomic(self.path / "tables" / f"{name}.parquet", out.getvalue())
-
-    @cached_property
-    def _outputs(self) -> _Outputs:
-        return read_json(RunDir(self.path).outputs, _Outputs)
-
-    def _text(self, name: str) -> pl.DataFrame:
-        path = self.path / "tables" / f"{name}.csv"
-        if not path.is_file():
-            raise StoreError(f"{path}: there is no such table; there is: {', '.join(self.tables) or 'none'}")
-        try:
-            return pl.read_csv(path, infer_schema=False).fill_null("")
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise StoreError(f"{path}: cannot be read: {error}") from error
 
 
 def _number(column: pl.Series) -> pl.Series:

@@ -1,20 +1,77 @@
-"""Reads tables/*.csv as rows."""
+"""Reads tables/*.csv of a run: rows of text as they are written, or with numbers as numbers. Nothing else reads them
+but frames.py, which takes from here which columns are numbers.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
+import msgspec
+
 from ..core.errors import StoreError
-from ..core.outputs import looks_like_a_formula
+from ..core.outputs import Metric, Source, looks_like_a_formula
+from .run_dir import RunDir, read_json
 
 TableRow = dict[str, str | float | None]
-NUMBERS = frozenset(
-    ("absent", "bytes", "cells", "ci95_high", "ci95_low", "number", "repetition", "repetitions", "seed", "t_s", "value",
-     "virtual_s", "without_value", "worst")
-)  # fmt: skip
+INTEGERS = frozenset(("absent", "bytes", "cells", "repetition", "repetitions", "seed", "without_value"))
+NUMBERS = INTEGERS | {"ci95_high", "ci95_low", "number", "t_s", "value", "virtual_s", "worst"}
 """Columns of numbers, in every table that has them (docs/formats.md)."""
+LAST_OF_EVERY_CELL = "virtual_s"
+"""The column of cells.csv behind which the factors stand."""
+
+
+class _Outputs(msgspec.Struct):
+    """The part of outputs.json that says which more columns hold numbers, and which more names are metrics."""
+
+    sources: tuple[Source, ...]
+    metrics: tuple[Metric, ...] = ()
+
+
+class Tables:
+    """The tables of a run directory; each is read when it is asked for."""
+
+    def __init__(self, run: RunDir) -> None:
+        self._run = run
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all tables."""
+        return tuple(sorted(path.stem for path in self._run.tables.glob("*.csv")))
+
+    def path(self, name: str) -> Path:
+        """tables/<name>.csv. Raises StoreError if there is no such table."""
+        path = self._run.tables / f"{name}.csv"
+        if not path.is_file():
+            raise StoreError(f"{path}: there is no such table; there is: {', '.join(self.names) or 'none'}")
+        return path
+
+    @cached_property
+    def outputs(self) -> _Outputs:
+        """Of outputs.json. Raises StoreError."""
+        return read_json(self._run.outputs, _Outputs)
+
+    @cached_property
+    def factors(self) -> tuple[str, ...]:
+        """The names of the factors: the last columns of cells.csv."""
+        columns = list(next(each_row(self.path("cells")), {}))
+        return tuple(columns[columns.index(LAST_OF_EVERY_CELL) + 1 :] if columns else ())
+
+    @cached_property
+    def numbers(self) -> frozenset[str]:
+        """The columns of numbers: a source's too, a factor's never."""
+        return (NUMBERS | {source.name for source in self.outputs.sources}) - set(self.factors)
+
+    def typed(self, name: str) -> list[TableRow]:
+        """The rows of a table, numbers as numbers (None if empty) and text without the quote that protects spreadsheets
+        from formulas. Raises StoreError.
+        """
+        return [
+            {column: _value(field) if column in self.numbers else unguarded(field) for column, field in row.items()}
+            for row in each_row(self.path(name))
+        ]
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
@@ -33,33 +90,21 @@ def each_row(path: Path) -> Iterator[dict[str, str]]:
         raise StoreError(f"{path}: cannot be read: {error}") from error
 
 
-def typed_rows(path: Path, *, numbers: Collection[str], texts: Collection[str]) -> list[TableRow]:
-    """Rows with numbers as numbers (None if empty) and text without the quote that protects spreadsheets from formulas.
-
-    numbers, texts: further columns that hold numbers or text, whatever their names. Raises StoreError.
-    """
-    if not path.is_file():
-        names = ", ".join(sorted(other.stem for other in path.parent.glob("*.csv"))) or "none"
-        raise StoreError(f"{path}: there is no such table; there is: {names}")
-    columns = (NUMBERS | set(numbers)) - set(texts)
-    return [
-        {name: _number(field) if name in columns else unguarded(field) for name, field in row.items()}
-        for row in read_rows(path)
-    ]
-
-
-def _number(field: str) -> str | float | None:
-    """A number (int if it is whole); None if empty; a word in its place stays text."""
-    if not field:
+def number(text: str | None) -> float | None:
+    """A field as a number; None if it is empty or not a number."""
+    try:
+        return float(text) if text else None
+    except ValueError:
         return None
+
+
+def _value(field: str) -> str | float | None:
+    """A number (int if it is whole); None if empty; a word in its place stays text."""
     try:
         return int(field)
     except ValueError:
-        pass
-    try:
-        return float(field)
-    except ValueError:
-        return unguarded(field)
+        value = number(field)
+        return unguarded(field) if field and value is None else value
 
 
 def unguarded(field: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 from netwarp.cli.verify import run_verify
 from netwarp.core.types import CellOutcome, Measurement, Outcome
 from netwarp.engine.bundles import bundle, opened
-from netwarp.engine.verification import verify
+from netwarp.engine.run_again import verify
 from netwarp.store.run_dir import RunDir, read_json
 from support.report_kit import MANIFEST, large_run, put
 
@@ -85,7 +85,7 @@ def test_numbers_beside_the_intervals(
     """Differences whose sign changes from draw to draw are within; a fifth more in every draw is not."""
     verified = verify(run.root, reference(tmp_path, change).root)
     assert verified.numbers is not None
-    status = {number.metric: number.status for number in verified.numbers.numbers}
+    status = {number.metric: number.verdict for number in verified.numbers.numbers}
     assert status.pop("goodput_bit_s") == ("within noise" if within else "changed")
     assert set(status.values()) == {"same"}
 

@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 from netwarp.core.types import CellOutcome, Outcome
-from netwarp.engine.agreement import same_repetition
-from netwarp.present.agreement_words import levels_words, sentences
-from netwarp.present.pages.agreement import AgreementPage, SideFacts, agreement_page
+from netwarp.engine.compare import same_repetition
+from netwarp.measure.first_divergence import Divergence
+from netwarp.present.comparison_words import levels_words, sentences
+from netwarp.present.pages.comparison import comparison_page
 from netwarp.results import Results
-from netwarp.results.agreement import Agreed, Agreement, agree, agreement_rows
+from netwarp.results.comparison import Comparison, Moved, Number, agree, compare
+from netwarp.results.run_comparison import CellPair, RunComparison
 from netwarp.results.tolerance import Circumstances, tolerance
+from support.report_kit import side_of
 from support.results_kit import ONE_LEVEL, one_factor_run
 
 LATE_S = 0.01
@@ -25,7 +28,7 @@ def run(values: Sequence[float | None], **more: Any) -> Results:
     return one_factor_run(values, levels=ONE_LEVEL, **more)
 
 
-def one(a: Results, b: Results, metric: str = "packets", lateness_s: float = LATE_S) -> Agreed:
+def one(a: Results, b: Results, metric: str = "packets", lateness_s: float = LATE_S) -> Number:
     return next(number for number in agree(a, b, lateness_s).numbers if number.metric == metric)
 
 
@@ -162,7 +165,7 @@ def test_the_silence_of_either_side_widens_the_bounds() -> None:
     assert one(a, b).bound == pytest.approx(2 + 1000.5 * (2 * LATE_S + 4 * 8 / 63) / window_s)
 
 
-def agreement() -> Agreement:
+def agreement() -> Comparison:
     return agree(run([1000.0], random=False), run([1100.0, 1101.0, 1101.0], random=False), LATE_S)
 
 
@@ -172,7 +175,7 @@ def test_sentences_and_rows_of_an_agreement() -> None:
     said = sentences(found, ["virtual", "guest"])
     assert said[0].startswith("1 number at 1 combination of levels compared: 0 agree within their bounds, 1 differ")
     assert "Metrics with differences beyond their bounds that chance does not explain: packets (1)." in said
-    rows = agreement_rows(found)
+    rows = found.rows()
     row = dict(zip(rows.header, rows.rows[0], strict=True))
     assert (row["x"], row["metric"], row["verdict"]) == ("1 s", "packets", "differ")
     assert row["difference"] == pytest.approx(100.667, abs=0.01)
@@ -181,17 +184,29 @@ def test_sentences_and_rows_of_an_agreement() -> None:
 
 
 def test_the_page_escapes_what_it_is_given() -> None:
-    side = SideFacts("<b>virtual", "virtual", "6.12", "1 COMPLETED", 1, 0.5, "2026-01-01T00:00:00Z", ("<i>late",))
+    side = side_of("<b>virtual", title="<u>title", part="everything", outcomes="1 COMPLETED", again=("<i>late",))
     found = agreement()
-    divergences = {found.numbers[0].levels: ["<script>alert(1)</script>"]}
-    page = agreement_page(AgreementPage("<u>title", "everything", [side, side], found, divergences)).decode()
+    divergences = {found.numbers[0].levels: (Divergence("<script>alert(1)</script>", 1, None, None),)}
+    page = comparison_page(RunComparison(side, side, numbers=found, divergences=divergences)).decode()
     assert "<script" not in page
     assert "&lt;u&gt;title" in page
     assert "&lt;b&gt;virtual" in page
     assert "&lt;i&gt;late" in page
+    assert "First different packets" in page
     assert page.count("<circle") == len(found.numbers)
     assert 'src="' not in page
     assert "http" not in page.replace("http-equiv", "")
+
+
+def test_the_page_of_what_changed_has_no_bounds() -> None:
+    a, b = side_of("A"), side_of("B")
+    numbers = compare(run([1000.0], random=False), run([1100.0], random=False))
+    pairs = (CellPair("x", "x", "equal"), CellPair("y", "y", "differ"), CellPair("z", None, "only in A"))
+    page = comparison_page(RunComparison(a, b, (Moved("seed", "<1", "2"),), pairs, numbers)).decode()
+    assert "What changed from A to B?" in page
+    assert "2 cells are in both runs; the captures of 1 are equal byte for byte." in page
+    assert "&lt;1" in page and "1 changed" in page
+    assert "<circle" not in page and "How the bounds are computed" not in page
 
 
 def test_packets_are_held_against_those_of_the_same_repetition() -> None:

@@ -9,19 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from netwarp.core.types import CellOutcome, Outcome
 from netwarp.results import Results
-from netwarp.results.compare import Status, compare, comparison_rows
+from netwarp.results.comparison import Verdict, compare
 from netwarp.results.statistics import false_discoveries, student_t_95, student_t_p
 from support.results_kit import ONE_LEVEL
 from support.results_kit import one_factor_run as run
 
 
-def statuses(a: Results, b: Results) -> list[Status]:
-    return [one.status for one in compare(a, b).numbers]
+def statuses(a: Results, b: Results) -> list[Verdict]:
+    return [one.verdict for one in compare(a, b).numbers]
 
 
 def test_deterministic_numbers_change_or_not() -> None:
     found = compare(run([5.0, 7.0], random=False), run([5.0, 7.5], random=False, seed=2))
-    assert [(one.levels, one.status) for one in found.numbers] == [
+    assert [(one.levels, one.verdict) for one in found.numbers] == [
         ((("x", "1 s"),), "same"), ((("x", "2 s"),), "changed"),
     ]  # fmt: skip
     assert found.numbers[1].relative == pytest.approx(0.5 / 7)
@@ -48,12 +48,14 @@ def test_differences_below_the_clocks_resolution_are_no_change() -> None:
     """One read of the guest's clock (256 ns) on a short time; a count is exact, and so is a difference beyond it."""
     clock_s = 2e-6
 
-    def status(a: list[float | None], b: list[float | None], metric: str, unit: str, *, random: bool = False) -> Status:
+    def status(
+        a: list[float | None], b: list[float | None], metric: str, unit: str, *, random: bool = False
+    ) -> Verdict:
         sides = [run(values, random=random, levels=ONE_LEVEL, metric=metric, unit=unit) for values in (a, b)]
         (number,) = compare(*sides, clock_s).numbers
-        assert compare(*sides, clock_s).differs == (number.status == "changed")
-        assert [each.status for each in compare(*sides).numbers] != ["unresolved"]
-        return number.status
+        assert compare(*sides, clock_s).differs == (number.verdict == "changed")
+        assert [each.verdict for each in compare(*sides).numbers] != ["unresolved"]
+        return number.verdict
 
     assert status([0.4e-6], [0.656e-6], "hol_blocking_s", "s") == "unresolved"
     assert status([0.4e-6], [4.5e-6], "hol_blocking_s", "s") == "changed"
@@ -70,7 +72,7 @@ def test_differences_below_the_clocks_resolution_are_no_change() -> None:
 def test_combinations_of_one_run_only() -> None:
     less = '[factor.x]\nlevels = ["2 s"]\n'
     found = compare(run([1.0, 2.0], random=False), run([2.0], random=False, levels=less))
-    assert [one.status for one in found.numbers] == ["only in A", "same"]
+    assert [one.verdict for one in found.numbers] == ["only in A", "same"]
     assert not found.differs
     assert statuses(run([2.0], random=False, levels=less), run([1.0, 2.0], random=False)) == ["same", "only in B"]
     other = run([1.0, 2.0], random=False, metric="data_packets")
@@ -80,7 +82,7 @@ def test_combinations_of_one_run_only() -> None:
 def test_a_missing_number_is_a_change() -> None:
     """Asked for in both runs, and nothing to measure in one: there was a failover, and now there is none."""
     found = compare(run([1.0, 2.0], random=False), run([1.0, None], random=False))
-    assert [one.status for one in found.numbers] == ["same", "changed"]
+    assert [one.verdict for one in found.numbers] == ["same", "changed"]
     assert (found.numbers[1].b, found.numbers[1].relative) == (None, None)
 
 
@@ -93,7 +95,7 @@ def test_outcomes_that_changed() -> None:
 
 
 def test_the_table_has_a_column_for_each_factor() -> None:
-    rows = comparison_rows(compare(run([1.0, 2.0], random=False), run([1.0, 4.0], random=False)))
+    rows = compare(run([1.0, 2.0], random=False), run([1.0, 4.0], random=False)).rows()
     assert rows.header == ("x", "flow", "metric", "unit", "status", "a", "b", "relative", "p", "draws_a", "draws_b")
     assert rows.rows[1] == ("2 s", "f", "packets", "packets", "changed", 2.0, 4.0, 1.0, None, 1, 1)
 

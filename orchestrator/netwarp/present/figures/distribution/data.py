@@ -10,10 +10,11 @@ import numpy as np
 from ....core.numbers import fixed, readable, scale
 from ....core.outputs import Figure
 from ....results.write import csv_bytes
+from ....store.tables import number
 from ...axes import Axis, NumberTable, Row, in_plan_order, level_axis, log_or_linear, place_axis
 from ...entries import levels_of
 from ...result_tables import conditions
-from ...run_data import RunData, number
+from ...run_data import RunData
 from ..line.data import line_key, line_label
 
 

@@ -11,10 +11,11 @@ from ....core.numbers import fixed, given, readable, scale
 from ....core.outputs import SAMPLED, TimeSeries
 from ....results.time_tables import series_unit
 from ....results.write import csv_bytes
+from ....store.tables import number
 from ...axes import Axis, NumberTable, Row
 from ...metric_names import unit_beside
 from ...result_tables import conditions
-from ...run_data import CellResult, RunData, number
+from ...run_data import CellResult, RunData
 from ...series import MOST_POINTS, keep_extremes
 
 SERIES_TITLES = {

@@ -1,4 +1,4 @@
-"""Sentences about the agreement of two runs: the numbers that agree, those that differ, and the mean offsets."""
+"""Words about two runs: how many numbers agree or changed, the mean offsets, the claims judged differently."""
 
 from __future__ import annotations
 
@@ -7,28 +7,30 @@ from collections.abc import Sequence
 from ..core.metrics.catalogue import HEADLINE
 from ..core.numbers import DASH, fixed, given, percent, readable, with_unit
 from ..core.units import counted
-from ..results.agreement import VERDICTS, Agreed, Agreement, MetricAgreement
-from ..results.compare import Levels
+from ..results.comparison import OF_AGREEMENT, Comparison, Levels, MetricAgreement, Number
 
 NAMED = 6
 TINY = 1e-9
 """Smaller relative differences come from another order of summation."""
 
 
-def sentences(agreement: Agreement, names: Sequence[str]) -> list[str]:
+def sentences(compared: Comparison, names: Sequence[str]) -> list[str]:
     """The summary: counts by verdict, mean offsets, metrics that differ, claims with another verdict."""
     a, b = names
-    total = len(agreement.numbers)
-    combinations = len({number.levels for number in agreement.numbers})
-    differ, unclear, agree, missing = (fixed(agreement.count(verdict), 0) for verdict in VERDICTS)
-    texts = [
-        f"{counted(total, 'number')} at {counted(combinations, 'combination')} of levels compared: "
+    counts = compared.counts
+    combinations = counted(len({number.levels for number in compared.numbers}), "combination")
+    texts = [f"{counted(counts.total(), 'number')} at {combinations} of levels compared: "]
+    if not compared.bounded:
+        texts[0] += ", ".join(f"{fixed(count, 0)} {verdict}" for verdict, count in counts.most_common()) + "."
+        if not compared.differs:
+            texts.append("Nothing changed beyond noise.")
+        return texts + _verdicts(compared, a, b)
+    differ, unclear, agree, missing = (fixed(counts[verdict], 0) for verdict in OF_AGREEMENT)
+    texts[0] += (
         f"{agree} agree within their bounds, {differ} differ, {unclear} are unclear, {missing} cannot be compared."
-    ]
-    metrics = {metric.metric: metric for metric in agreement.metrics()}
-    for name in HEADLINE:
-        if name in metrics and metrics[name].offset is not None:
-            texts.append(_offset(metrics[name], a, b))
+    )
+    metrics = {metric.metric: metric for metric in compared.metrics()}
+    texts += [_offset(metrics[name], a, b) for name in HEADLINE if name in metrics and metrics[name].offset is not None]
     differing = [metric for metric in metrics.values() if metric.counts["differ"]]
     if differing:
         listed = ", ".join(f"{metric.metric} ({metric.counts['differ']})" for metric in differing[:NAMED])
@@ -36,15 +38,17 @@ def sentences(agreement: Agreement, names: Sequence[str]) -> list[str]:
         texts.append(f"Metrics with differences beyond their bounds that chance does not explain: {listed}{more}.")
     else:
         texts.append("No number differs from the other by more than its bound and chance explain.")
-    if agreement.count("unclear"):
+    if counts["unclear"]:
         texts.append(
             "A number is unclear if the interval of its difference crosses the bound, or if it is random and has too "
             "few repetitions: more --repetitions decide it."
         )
-    if agreement.verdicts:
-        listed = "; ".join(f"{claim.name} {claim.a} on {a}, {claim.b} on {b}" for claim in agreement.verdicts[:NAMED])
-        texts.append(f"Claims whose verdicts differ: {listed}.")
-    return texts
+    return texts + _verdicts(compared, a, b)
+
+
+def _verdicts(compared: Comparison, a: str, b: str) -> list[str]:
+    listed = "; ".join(f"{claim.name} {claim.a} on {a}, {claim.b} on {b}" for claim in compared.verdicts[:NAMED])
+    return [f"Claims whose verdicts differ: {listed}."] if listed else []
 
 
 def _offset(metric: MetricAgreement, a: str, b: str) -> str:
@@ -94,7 +98,7 @@ def gap_words(metric: MetricAgreement) -> str:
     return f"{gap(metric.offset)} \u00b1 {given(100 * half if half > TINY else 0, 2)}"
 
 
-def interval_words(number: Agreed) -> str:
+def interval_words(number: Number) -> str:
     """The difference and its interval."""
     apart = amount(number.difference, number.unit, signed=True)
     if number.low is None or number.high is None:
