@@ -9,12 +9,13 @@ import pytest
 from support.chromium import Page
 
 LEVELS = ["without any loss at all", "0.5 %, in runs of 2", "2 %, in runs of 4"]
-SPOT = {"value": 2.5, "why": "", "n": 1, "cells": ["c"]}
+SPOT = {"value": 2.5, "text": "2.50", "why": "", "n": 1, "cells": ["c"]}
 
 
 def place_axis(label: str, texts: list[str]) -> dict[str, Any]:
     return {
         "title": label, "unit": "", "label": label, "kind": "category", "at": list(range(len(texts))), "text": texts,
+        "ticks": texts, "span": [-0.3, len(texts) - 0.7],
     }  # fmt: skip
 
 
@@ -23,23 +24,25 @@ HEATMAP = {
     "x": place_axis("loss on the terrestrial path, the one that both hosts share", LEVELS),
     "y": place_axis("failover settings of the association", ["default", "RFC 4960 (no potentially failed)", "fast"]),
     "value": {"title": "outage", "label": "longest time without new payload, at the receiver (s)", "unit": "s",
-              "kind": "linear"},
-    "panels": [{"label": "", "spots": [[SPOT, SPOT | {"value": 4.0}, SPOT] for _ in range(3)]}],
+              "kind": "linear", "at": [], "text": [], "span": [2.5, 4.0]},
+    "panels": [{"label": "", "spots": [[SPOT, SPOT | {"value": 4.0, "text": "4"}, SPOT] for _ in range(3)]}],
 }  # fmt: skip
 RTTS = [10, 50, 100, 200, 500, 700, 1000]
 LINES = {
-    "kind": "line",
-    "x": {"title": "RTT", "unit": "ms", "label": "RTT (ms)", "kind": "log", "at": RTTS, "text": list(map(str, RTTS))},
-    "y": {"title": "goodput", "unit": "Mbit/s", "label": "goodput (Mbit/s)", "kind": "linear"},
-    "sources": [["", "Linux 6.12"]],
-    "lines": [
-        {"key": "v", "label": "v", "source": "", "x": RTTS, "y": RTTS, "low": [None] * 7, "high": [None] * 7,
-         "n": [1] * 7, "cells": [["c"]] * 7}
+    "kind": "chart",
+    "x": {"title": "RTT", "unit": "ms", "label": "RTT (ms)", "kind": "log", "at": RTTS, "text": list(map(str, RTTS)),
+          "ticks": list(map(str, RTTS)), "span": None, "from_zero": False},
+    "y": {"title": "goodput", "unit": "Mbit/s", "label": "goodput (Mbit/s)", "kind": "linear", "at": [], "text": [],
+          "ticks": [], "span": None, "from_zero": True},
+    "sources": ["Linux 6.12"], "boxes": [], "bands": [],
+    "series": [
+        {"key": "v", "label": "v", "source": 0, "form": "lines", "every": 1, "note": "", "x": RTTS, "y": RTTS,
+         "low": [], "high": [], "n": [], "cells": [["c"]]}
     ],
 }  # fmt: skip
 CATEGORIES = LINES | {
     "x": place_axis("loss", LEVELS),
-    "lines": [LINES["lines"][0] | {"x": [0, 1, 2], "y": [1, 2, 3]}],  # type: ignore[index]
+    "series": [LINES["series"][0] | {"x": [0, 1, 2], "y": [1, 2, 3]}],  # type: ignore[index]
 }
 FLOWS = {
     flow: {"goodput_bit_s": [1, 2], "packets_s": [3, 4],

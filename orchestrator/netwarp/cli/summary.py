@@ -18,10 +18,9 @@ from ..core.units import counted
 from ..engine.run_directory import Run
 from ..plan.notes import notes
 from ..plan.types import Plan
-from ..present.answer_words import sentences
+from ..present.answers import sentences
 from ..present.claim_blocks import statements
-from ..present.conclusions import conclusions, distances, main_claims
-from ..present.key_numbers import key_numbers
+from ..present.conclusions import conclusions, distances, key_numbers, main_claims
 from ..present.result_tables import Grid, GridField, Number, make_grid
 from ..present.run_data import read_run
 from ..present.run_summary import robustness

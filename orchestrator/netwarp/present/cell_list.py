@@ -10,20 +10,15 @@ from ..core.metrics.catalogue import HEADLINE
 from ..core.numbers import decimals, fixed, scale
 from .html import UNKNOWN as UNKNOWN_OUTCOME
 from .html import file_name
-from .metric_names import unit_beside
-from .run_data import RunData
+from .run_data import RunData, heading
 from .style import OUTCOMES
 
 ROWS_AT_ONCE = 200
 """Rows in the page from the start; the page's script adds the others when the reader scrolls to them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
-    """One field of a row. sort: the number by which it is sorted; None for text."""
-
-    text: str
-    sort: float | None
+Field = tuple[str, float | None]
+"""One field of a row: its text, and the number by which it is sorted (None: by the text)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,36 +67,36 @@ def make_listing(data: RunData) -> Listing:
         alike = [value for other in metrics if data.metrics[other].unit == own for value in shown[other]]
         divisor, unit = scale(alike if own == "s" else shown[name], own)
         columns[name] = divisor, unit, decimals(value and value / divisor for value in shown[name])
+    # a column is sorted as the spec lists the levels
+    order = {(f.name, level.name): float(n) for f in data.plan.factors for n, level in enumerate(f.levels)}
     rows = []
     for result in data.cells:
         cell = result.cell
-        fields = [Field(cell.experiment, None)] if several else []
+        fields: list[Field] = [(cell.experiment, None)] if several else []
         for factor in factors:
             level = cell.factors.get(factor, "-")
-            order = _order(data, factor, level)
-            fields.append(Field("" if level == "-" else data.level_title(factor, level), order))
+            text = "" if level == "-" else data.level_title(factor, level)
+            fields.append((text, order.get((factor, level), float("inf"))))
         if repeated:
-            fields.append(Field(str(cell.repetition), float(cell.repetition)))
+            fields.append((str(cell.repetition), float(cell.repetition)))
         for name in metrics:
             value = _shown(data, result.id, name)
             divisor, _, places = columns[name]
             whole = data.metrics[name].unit == "packets"
-            fields.append(Field("" if value is None else fixed(value / divisor, 0 if whole else places), value))
+            fields.append(("" if value is None else fixed(value / divisor, 0 if whole else places), value))
         words = [data.level_title(factor, level) for factor, level in cell.factors.items() if level != "-"]
-        label = ", ".join([*words, *([f"repetition {cell.repetition}"] if repeated else [])]) or experiments.get(
-            cell.experiment, result.id
-        )
+        words += [f"repetition {cell.repetition}"] if repeated else []
+        label = ", ".join(words) or experiments.get(cell.experiment, result.id)
         rows.append(CellRow(result.id, label, result.outcome, result.reason, tuple(fields)))
     headings = [
         *(["experiment"] if several else []),
         *(data.factor_title(factor) for factor in factors),
         *(["repetition"] if repeated else []),
-        *(_heading(data.metrics[name].title, columns[name][1]) for name in metrics),
+        *(heading(data.metrics[name].title, columns[name][1]) for name in metrics),
     ]
-    count = several + len(factors) + repeated
     filters = {
-        index: tuple(dict.fromkeys(row.fields[index].text for row in rows if row.fields[index].text))
-        for index in range(count)
+        index: tuple(dict.fromkeys(row.fields[index][0] for row in rows if row.fields[index][0]))
+        for index in range(several + len(factors) + repeated)
     }
     scripts = {result.id: f"{file_name(result.id)}.js" for result in data.cells}
     outcomes = tuple(dict.fromkeys(row.outcome for row in rows))
@@ -121,8 +116,8 @@ def listing_data(listing: Listing) -> dict[str, Any]:
     names = {name: place for place, name in enumerate(listing.outcomes)}
     columns = []
     for number in range(len(listing.headings)):
-        words: dict[tuple[str, float | None], int] = {}
-        of = [words.setdefault((row.fields[number].text, row.fields[number].sort), len(words)) for row in listing.rows]
+        words: dict[Field, int] = {}
+        of = [words.setdefault(row.fields[number], len(words)) for row in listing.rows]
         columns.append({"words": list(words), "of": of, "number": number not in listing.filters})
     return {
         "at_once": ROWS_AT_ONCE,
@@ -145,21 +140,3 @@ def spans(numbers: Iterable[int]) -> list[tuple[int, int]]:
         else:
             runs.append((number, number))
     return runs
-
-
-def _heading(title: str, unit: str) -> str:
-    """ "goodput (kbit/s)", but "retransmitted packets"."""
-    unit_shown = unit_beside(title, unit)
-    return f"{title} ({unit_shown})" if unit_shown else title
-
-
-def _order(data: RunData, factor: str, level: str) -> float:
-    """Position of a level in its factor, so that a column is sorted as the spec lists the levels; last if it does not
-    apply.
-    """
-    for known in data.plan.factors:
-        if known.name == factor:
-            for place, candidate in enumerate(known.levels):
-                if candidate.name == level:
-                    return float(place)
-    return float("inf")

@@ -1,15 +1,18 @@
-"""The answer of a run in sentences: each conclusion of the paper, its numbers as a distribution, its causes."""
+"""Sentences about the results of a run, for terminal and report: conclusions, counts of claims, key numbers."""
 
 from __future__ import annotations
 
 import statistics
+from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..core.numbers import fixed
+from ..core.metrics.catalogue import HEADLINE
+from ..core.numbers import decimals, fixed, scale
 from ..core.units import counted
 from .claim_blocks import Statement, Value
+from .run_data import Metric
 from .style import VERDICT_WORDS, verdict_counted, verdict_shown
 
 CLASSES = {
@@ -108,3 +111,33 @@ def _values(claim: Statement) -> str:
     """ "smallest lead: Choi, Lee 2009 +7.7 %, Linux 6.12 +5 % [4, 6]"."""
     values = ", ".join(f"{value.title} {value.text}" for value in claim.own.values if value.number)
     return f"{claim.statistic}: {values}" if claim.statistic and values else values
+
+
+SHOWN = 3
+"""Metrics of a flow."""
+
+
+def key_numbers(
+    cells: int, measured: Iterable[tuple[str, str, float | None]], metrics: Mapping[str, Metric]
+) -> tuple[str, ...]:
+    """ "bulk: goodput 1.933 Mbit/s", of several cells "bulk, 6 cells: goodput 1.711 to 1.933 Mbit/s, outage ...".
+
+    cells: how many completed; measured: (flow, metric, value) of all of them.
+    """
+    values: dict[str, dict[str, array[float]]] = {}
+    for flow, metric, value in measured:
+        if flow and value is not None and metric in HEADLINE:
+            values.setdefault(flow, {}).setdefault(metric, array("d")).append(value)
+    among = "" if cells == 1 else f", {counted(cells, 'cell')}"
+    return tuple(f"{flow}{among}: {', '.join(_ranges(metrics, known))}" for flow, known in values.items())
+
+
+def _ranges(metrics: Mapping[str, Metric], known: Mapping[str, Sequence[float]]) -> Iterator[str]:
+    for name in [name for name in HEADLINE if name in known][:SHOWN]:
+        divisor, unit = scale(known[name], metrics[name].unit)
+        least, most = min(known[name]) / divisor, max(known[name]) / divisor
+        places = 0 if unit == "packets" else decimals((least, most))
+        low, high = fixed(least, places), fixed(most, places)
+        said = high if low == high else f"{low} to {high}"
+        title = metrics[name].title
+        yield f"{title} {said}" if unit in ("", *title.split()) else f"{title} {said} {unit}"

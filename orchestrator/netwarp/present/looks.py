@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..core.outputs import FLOW
-from .entries import levels_of
-from .figures.line.data import line_key
-from .figures.over_time.data import curve_key, varying
+from .figures.line import line_key
+from .figures.over_time import curve_key, varying
+from .result_tables import levels_of
 from .run_data import RunData
 from .style import COLOURS, MOST_SHAPES, Look, look, solid
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..core.invocation import command
 from ..core.numbers import given
@@ -55,22 +56,16 @@ def profile_table(rows: Sequence[Row]) -> str:
     return "".join([*lines, END])
 
 
+def _item(profile: str, key: str) -> Any:
+    """What a profile's file has for a key; None if it has nothing."""
+    item = read_profile(PROFILES / f"{profile}.toml", Problems())
+    return None if item is None else item.get(key)
+
+
 def source_of(profile: str) -> str:
     """The source of a profile's numbers, as it states it."""
-    item = read_profile(PROFILES / f"{profile}.toml", Problems())
-    source = item.get("source") if item is not None else None
+    source = _item(profile, "source")
     return "" if source is None else str(source.value)
-
-
-def events_of(profile: str) -> dict[str, str]:
-    """Name -> what a profile's own events say, as in its file."""
-    item = read_profile(PROFILES / f"{profile}.toml", Problems())
-    events = item.get("event") if item is not None else None
-    table = events.table() if events is not None else {}
-    return {
-        name: ", ".join(f"{key} = {child.value}" for key, child in event.table().items())
-        for name, event in table.items()
-    }
 
 
 def _order(profile: str) -> str:
@@ -79,13 +74,18 @@ def _order(profile: str) -> str:
 
 
 def profile_lines(profile: str, rows: Sequence[Row]) -> list[str]:
-    """One line each way."""
+    """One line of the table for each way."""
+    return [
+        f"| {profile if way == 'there' else ''} | {way} | {' | '.join(cells)} |\n"
+        for way, cells in _ways(profile, rows).items()
+    ]
+
+
+def _ways(profile: str, rows: Sequence[Row]) -> dict[str, list[str]]:
+    """Way -> the text of each column."""
     link, _ = read_link(profile, 1)
-    lines = []
-    for name, shape in (("there", link.forward), ("back", link.backward)):
-        cells = [_cell(column, name, shape, rows) for column in COLUMNS]
-        lines.append(f"| {profile if name == 'there' else ''} | {name} | {' | '.join(cells)} |\n")
-    return lines
+    ways = {"there": link.forward, "back": link.backward}
+    return {way: [_cell(column, way, shape, rows) for column in COLUMNS] for way, shape in ways.items()}
 
 
 def _cell(column: _Column, way: str, shape: LinkImpairment, rows: Sequence[Row]) -> str:
@@ -111,11 +111,12 @@ def profile_words(name: str, title: str, rows: Sequence[Row]) -> list[str]:
     heads = [head.strip() for head in HEAD.strip("|\n").split("|")][2:]
     lines = [f"{name}: {title}"]
     mine = [row for row in rows if row.probe == name]
-    for line in profile_lines(name, mine):
-        _, way, *cells = (cell.strip() for cell in line.strip("|\n").split("|"))
+    for way, cells in _ways(name, mine).items():
         words = [f"{head} {cell.replace(' → ?', '')}" for head, cell in zip(heads, cells, strict=True) if cell]
         lines.append(f"  {way}: {'; '.join(words)}")
-    lines += [f"  event {event}: {words}" for event, words in events_of(name).items()]
+    events = _item(name, "event")
+    for event, item in (events.table() if events is not None else {}).items():
+        lines.append(f"  event {event}: {', '.join(f'{key} = {child.value}' for key, child in item.table().items())}")
     if mine:
         lines.append("  configured → measured here (of jitter: what its distribution comes to)")
     else:

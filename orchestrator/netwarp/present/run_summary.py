@@ -7,83 +7,44 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any
 
 from ..core.numbers import fixed
 from ..core.units import counted, counted_of
 from ..plan.make import BASE, ROBUSTNESS
 from ..plan.notes import notes
 from .claim_blocks import Statement
-from .conclusions import Conclusion, conclusions, counts, distances, main_claims, verdict_words
-from .key_numbers import key_numbers
+from .conclusions import conclusions, counts, distances, key_numbers, main_claims, verdict_words
 from .result_tables import Grid
 from .run_data import CellResult, RunData
 from .style import OUTCOMES, VERDICTS
 
 COMPLETED = "COMPLETED"
 SHOWN_METRICS = 5
+Checks = tuple[int, int]
+"""Self-checks of all cells: how many were done, how many failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Checks:
-    """Self-checks of all cells."""
-
-    done: int
-    failed: int
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """Sentences, and the counts beside them: (name, symbol, CSS class, count)."""
-
-    question: tuple[str, ...]
-    concluded: str
-    """The heading of the counts: "52 conclusions of A Paper on Linux 6.12"; "": there are none."""
-    counted: tuple[tuple[str, str, str], ...]
-    """The number with each verdict: (words, symbol, CSS class)."""
-    columns: str
-    """The number that hold under the levels of each column, in words."""
-    answer: tuple[str, ...]
-    conclusions: tuple[Conclusion, ...]
-    causes: tuple[Conclusion, ...]
-    distances: str
-    trust: str
-    comparisons: tuple[str, ...]
-    confidence: tuple[str, ...]
-    outcomes: tuple[tuple[str, str, str, int], ...]
-    verdicts: tuple[tuple[str, str, str, int], ...]
-    virtual_s: float
-    wall_s: float | None
-
-
-class Concluded(TypedDict):
-    """The members of Summary about the paper's conclusions."""
-
-    concluded: str
-    counted: tuple[tuple[str, str, str], ...]
-    columns: str
-
-
-def summarise(data: RunData, grids: Sequence[Grid], claims: Sequence[Statement], checks: Checks) -> Summary:
-    """Every number in it is counted from the run."""
+def summarise(data: RunData, grids: Sequence[Grid], claims: Sequence[Statement], checks: Checks) -> dict[str, Any]:
+    """Sentences, and the counts beside them: (name, symbol, CSS class, count), as summary.html.j2 takes them."""
     outcomes = Counter(result.outcome for result in data.cells)
     verdicts = Counter(claim.own.verdict for claim in claims)
-    return Summary(
-        question=_question(data),
+    limits = [f"{note[:1].upper()}{note[1:]}." for note in notes(data.plan, data.manifest.backend)]
+    return {
+        "question": _question(data),
         **_concluded(data, claims),
-        answer=(*_key(data, claims), *_cells(data.cells), *_claims(data, claims), *_part(data)),
-        conclusions=main_claims(claims, first=data.plan.headline),
-        causes=conclusions(claims, "cause"),
-        distances=distances(claims),
-        trust=_trust(data, checks),
-        comparisons=_comparisons(data, grids),
-        confidence=(_randomness(data), _self_checks(checks), _calibration(data), *_notes(data)),
-        outcomes=tuple((name, *OUTCOMES.get(name, ("?", "unsure")), count) for name, count in outcomes.most_common()),
-        verdicts=tuple((name, *VERDICTS[name], verdicts[name]) for name in VERDICTS if verdicts[name]),
-        virtual_s=sum(result.virtual_s or 0.0 for result in data.cells),
-        wall_s=data.manifest.wall_s,
-    )
+        "answer": (*_key(data, claims), *_cells(data.cells), *_claims(data, claims), *_part(data)),
+        "conclusions": main_claims(claims, first=data.plan.headline),
+        "causes": conclusions(claims, "cause"),
+        "distances": distances(claims),
+        "trust": _trust(data, checks),
+        "comparisons": _comparisons(data, grids),
+        "confidence": (_randomness(data), _self_checks(checks), _calibration(data), *limits),
+        "outcomes": [(name, *OUTCOMES.get(name, ("?", "unsure")), count) for name, count in outcomes.most_common()],
+        "verdicts": [(name, *VERDICTS[name], verdicts[name]) for name in VERDICTS if verdicts[name]],
+        "virtual_s": sum(result.virtual_s or 0.0 for result in data.cells),
+        "wall_s": data.manifest.wall_s,
+    }
 
 
 def _question(data: RunData) -> tuple[str, ...]:
@@ -100,7 +61,10 @@ def _question(data: RunData) -> tuple[str, ...]:
     return tuple(part for part in parts if part)
 
 
-def _concluded(data: RunData, claims: Sequence[Statement]) -> Concluded:
+def _concluded(data: RunData, claims: Sequence[Statement]) -> dict[str, Any]:
+    """concluded: the heading "52 conclusions of A Paper on Linux 6.12", empty if there are none. counted: (words,
+    symbol, CSS class) of each verdict. columns: the number that hold under the levels of each column, in words.
+    """
     own = [claim for claim in claims if claim.claim_class == "conclusion"]
     if not own:
         return {"concluded": "", "counted": (), "columns": ""}
@@ -256,26 +220,22 @@ def _differing(data: RunData) -> tuple[list[tuple[str, str]], int]:
 def _trust(data: RunData, checks: Checks) -> str:
     """One line: the share of the run on which the answer is based."""
     done = sum(result.outcome == COMPLETED for result in data.cells)
-    failed = f", {checks.failed} failed" if checks.failed else " passed"
+    checked, bad = checks
+    failed = f", {bad} failed" if bad else " passed"
     seeds = counted(data.plan.repetitions, "seed")
     return (
         f"Measured on the real kernel of {data.system}: {counted_of(done, len(data.cells), 'cell')} completed (each one"
-        f" run of one condition, up to {seeds} a condition); {counted(checks.done, 'self-check')}{failed}."
+        f" run of one condition, up to {seeds} a condition); {counted(checked, 'self-check')}{failed}."
     )
 
 
-def _notes(data: RunData) -> list[str]:
-    """Limits of the cells that no error shows."""
-    said = notes(data.plan, data.manifest.backend)
-    return [f"{note[:1].upper()}{note[1:]}." for note in said]
-
-
 def _self_checks(checks: Checks) -> str:
-    if not checks.done:
+    done, failed = checks
+    if not done:
         return "No self-checks are stored with this run."
-    passed = "all passed" if not checks.failed else f"{checks.failed} failed, in cells that are therefore not COMPLETED"
+    passed = "all passed" if not failed else f"{failed} failed, in cells that are therefore not COMPLETED"
     return (
-        f"{counted(checks.done, 'self-check')} (link shaping, sysctls and offloads read back, capture drops, payload"
+        f"{counted(done, 'self-check')} (link shaping, sysctls and offloads read back, capture drops, payload"
         f" sums, event times): {passed}."
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from ..core.numbers import fixed, given, with_unit
 from ..core.schedules import BETWEEN
@@ -19,38 +19,11 @@ LEAST_S, MOST_S = 0.001, 10.0
 SHADES = 9
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
-    """A schedule in a map. shade: 0 (it cost nothing) to SHADES; -1: it has no cost, it did not complete."""
-
-    cell: str
-    title: str
-    text: str
-    shade: int
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleMap:
-    """The schedules of one combination: a row for each first packet, alone and then with each packet after it."""
-
-    title: str
-    rows: tuple[tuple[str, tuple[Spot, ...]], ...]
-    schedules: int
-
-
-@dataclass(frozen=True, slots=True)
-class Schedules:
-    """clusters: cause, number, median and largest cost. worst: title, schedule, cost, cause, cell."""
-
-    maps: tuple[ScheduleMap, ...]
-    worst: tuple[tuple[str, str, str, str, str], ...]
-    clusters: tuple[tuple[str, str, int, str, str], ...]
-    number: int
-    failed: int
-
-
-def make_schedules(data: RunData) -> Schedules | None:
-    """The section's content; None where the run has no schedules."""
+def make_schedules(data: RunData) -> dict[str, Any] | None:
+    """The section's content, as schedules.html.j2 takes it; None where the run has no schedules. maps: title, number of
+    schedules, and a row for each first packet, alone and then with each packet after it. worst: title, schedule, cost,
+    cause, cell. clusters: title, cause, number, median and largest cost.
+    """
     if not has_schedules(data.plan):
         return None
     rows = read_rows(data.run.tables / f"{NAME}.csv")
@@ -61,13 +34,13 @@ def make_schedules(data: RunData) -> Schedules | None:
         by_map.setdefault(_title(data, row), []).append(row)
     costly = sorted((row for row in rows if number(row["cost_s"]) is not None), key=_cost, reverse=True)
     worst = [(_title(data, row), row["schedule"], _s(_cost(row)), row["cause"], row["cell_id"]) for row in costly]
-    return Schedules(
-        maps=tuple(_map(title, some) for title, some in by_map.items()),
-        worst=tuple(worst[:WORST]),
-        clusters=tuple((title, *cluster) for title, some in by_map.items() for cluster in _clusters(some)),
-        number=len(rows),
-        failed=sum(row["outcome"] != "COMPLETED" for row in rows),
-    )
+    return {
+        "maps": [(title, len(some), _map(some)) for title, some in by_map.items()],
+        "worst": worst[:WORST],
+        "clusters": [(title, *cluster) for title, some in by_map.items() for cluster in _clusters(some)],
+        "number": len(rows),
+        "failed": sum(row["outcome"] != "COMPLETED" for row in rows),
+    }
 
 
 def _title(data: RunData, row: Row) -> str:
@@ -87,24 +60,22 @@ def _s(seconds: float) -> str:
     return with_unit(seconds, "s") if seconds >= LEAST_S else "none"
 
 
-def _map(title: str, rows: Sequence[Row]) -> ScheduleMap:
+def _map(rows: Sequence[Row]) -> list[tuple[str, list[dict[str, Any]]]]:
     first: dict[str, list[Row]] = {}
     for row in rows:
         first.setdefault(row["schedule"].split(BETWEEN)[0], []).append(row)
-    return ScheduleMap(
-        title, tuple((name, tuple(_spot(row) for row in some)) for name, some in first.items()), len(rows)
-    )
+    return [(name, [_spot(row) for row in some]) for name, some in first.items()]
 
 
-def _spot(row: Row) -> Spot:
+def _spot(row: Row) -> dict[str, Any]:
+    """A schedule in a map. shade: 0 (it cost nothing) to SHADES; -1: it has no cost, it did not complete."""
     cost = number(row["cost_s"])
     if cost is None:
-        return Spot(row["cell_id"], f"{row['schedule']}: {row['outcome']}, no cost", "!", -1)
-    return Spot(row["cell_id"], f"{row['schedule']}: {_s(cost)}; {row['cause']}", _short(cost), _shade(cost))
-
-
-def _short(cost: float) -> str:
-    return "\u00b7" if cost < LEAST_S else given(cost, 2) if cost < 10 else fixed(cost, 0)
+        title, text, shade = f"{row['outcome']}, no cost", "!", -1
+    else:
+        text = "\u00b7" if cost < LEAST_S else given(cost, 2) if cost < 10 else fixed(cost, 0)
+        title, shade = f"{_s(cost)}; {row['cause']}", _shade(cost)
+    return {"cell": row["cell_id"], "title": f"{row['schedule']}: {title}", "text": text, "shade": shade}
 
 
 def _shade(cost: float) -> int:

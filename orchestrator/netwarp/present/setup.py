@@ -1,16 +1,19 @@
-"""The set-up of a run: a drawing of each topology, its links, flows and faults; and what each level sets."""
+"""The set-up of a run: a drawing of each topology, its links, flows, faults and machines; and what each level sets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+import msgspec
 from markupsafe import Markup
 
-from ..core.numbers import readable, with_unit
-from ..core.types import Cell, LinkImpairment
-from ..core.units import listed
-from .impairments import in_words
+from ..core.numbers import fixed, given, readable, with_unit
+from ..core.types import Cell, GilbertElliott, LinkImpairment, PacketRule
+from ..core.units import Kind, Quantity, counted, format_quantity, listed
+from ..store.environment import Environment
+from ..store.run_dir import read_json
 from .run_data import RunData
 
 MOST_NETWORKS = 4
@@ -21,28 +24,19 @@ COLUMN, ROW, RADIUS = 120, 56, 15
 """Of the drawing: px from node to node, from row to row, and of a node."""
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnNetwork:
-    """One topology: rows are (what, between, how)."""
-
-    title: str
-    drawing: Markup
-    rows: tuple[tuple[str, str, str], ...]
-
-
 Shape = tuple[tuple[str, ...], tuple[tuple[str, str, str], ...]]
 """Nodes, and links with their ends."""
 
 
-def networks(data: RunData) -> tuple[DrawnNetwork, ...]:
-    """The topologies of the run's cells, the commonest first."""
+def networks(data: RunData) -> list[dict[str, Any]]:
+    """The topologies of the run's cells, the commonest first: title, drawing, and rows of (what, between, how)."""
     groups: dict[Shape, list[Cell]] = {}
     for result in data.cells:
         cell = result.cell
         shape = (tuple(node.name for node in cell.nodes), tuple((link.name, link.a, link.b) for link in cell.links))
         groups.setdefault(shape, []).append(cell)
     shown = sorted(groups.items(), key=lambda group: -len(group[1]))[:MOST_NETWORKS]
-    return tuple(_network(cells, len(groups) > 1) for _, cells in shown)
+    return [_network(cells, len(groups) > 1) for _, cells in shown]
 
 
 def level_settings(data: RunData) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
@@ -56,7 +50,7 @@ def level_settings(data: RunData) -> tuple[tuple[str, tuple[tuple[str, str], ...
     )
 
 
-def _network(cells: Sequence[Cell], several: bool) -> DrawnNetwork:
+def _network(cells: Sequence[Cell], several: bool) -> dict[str, Any]:
     first = cells[0]
     rows = [
         (f"link {link.name}", f"{link.a} \u2013 {link.b}", _link(cells, number))
@@ -80,7 +74,8 @@ def _network(cells: Sequence[Cell], several: bool) -> DrawnNetwork:
         links = _values(event.link for event in faults if event.name == name)
         rows.append((f"fault {name}", f"link {links}", _fault(cells, name)))
     title = f"{len(first.nodes)} nodes, {len(first.links)} link" + ("s" if len(first.links) > 1 else "")
-    return DrawnNetwork(f"{title} ({len(cells)} cells)" if several else title, _drawing(first), tuple(rows))
+    title = f"{title} ({len(cells)} cells)" if several else title
+    return {"title": title, "drawing": _drawing(first), "rows": rows}
 
 
 def _fault(cells: Sequence[Cell], name: str) -> str:
@@ -187,3 +182,115 @@ def _places(cell: Cell) -> dict[str, tuple[int, int]]:
         places[node.name] = (column, rows.setdefault(column, 0))
         rows[column] += 1
     return places
+
+
+LOSSES = ("loss_ratio", "loss_correlation_ratio", "burst_loss", "bit_error_ratio", "byte_error_ratio", "packet_rules")
+"""The fields by which packets are lost."""
+_UNITS: Mapping[str, Kind] = {
+    "_ns": "time", "_ratio": "ratio", "_bit_s": "rate", "_bytes": "data", "_packets": "packets",
+}  # fmt: skip
+_ERRORS = ("bit_error_ratio", "byte_error_ratio")
+
+
+def in_words(shape: LinkImpairment) -> dict[str, str]:
+    """Field -> words, of all that are not at their default: {"jitter_ns": "jitter 5 ms"}."""
+    return {
+        field.name: _words(field.name, value)
+        for field in msgspec.structs.fields(LinkImpairment)
+        if (value := getattr(shape, field.name)) != field.default
+    }
+
+
+def losses(words: Mapping[str, str]) -> str:
+    """Those of them that lose packets; "none" if there are none."""
+    return ", ".join(words[name] for name in LOSSES if name in words) or "none"
+
+
+def others(words: Mapping[str, str], said: Iterable[str]) -> str:
+    """The rest, without the fields that are said elsewhere."""
+    return ", ".join(text for name, text in words.items() if name not in (*LOSSES, *said))
+
+
+def _words(name: str, value: object) -> str:
+    unit = next((unit for unit in _UNITS if name.endswith(unit)), "")
+    what = name.removesuffix(unit).replace("_", " ")
+    if isinstance(value, bool):
+        return what
+    if isinstance(value, GilbertElliott):
+        bad, good = given(value.bad_loss_ratio), given(value.good_loss_ratio)
+        return f"{what} p={given(value.p_ratio)} r={given(value.r_ratio)} bad={bad} good={good}"
+    if name == "packet_rules" and isinstance(value, tuple):
+        return "; ".join(map(_rule, value))
+    if unit and isinstance(value, (int, float)):
+        plain = name in _ERRORS  # 1e-5, as everybody says it
+        return f"{what} {given(value) if plain else format_quantity(Quantity(_UNITS[unit], value))}"
+    text = getattr(value, "text", None)
+    return text() if text is not None else f"{what} {value}"
+
+
+def _rule(rule: PacketRule) -> str:
+    kind = f"{rule.kind} " if rule.kind else ""
+    by = f" by {format_quantity(Quantity('time', rule.delay_ns))}" if rule.action == "delay" else ""
+    return f"{rule.action} {kind}packets {', '.join(map(str, rule.numbers))}{by}"
+
+
+def machines_view(machines: Mapping[str, Any]) -> dict[str, Any]:
+    """rows: a machine each, for a table. notes: sentences about the placement and the clocks."""
+    clocks: Mapping[str, Mapping[str, int]] = machines.get("clocks", {})
+    places: Mapping[str, str] = machines.get("namespaces", {})
+    rows = []
+    for name, machine in machines.get("machines", {}).items():
+        clock = clocks.get(name)
+        rows.append(
+            {
+                "machine": name,
+                "kernel": machine.get("kernel", ""),
+                "nodes and hops": ", ".join(node for node, where in places.items() if where == name) or "none",
+                "interfaces": ", ".join(
+                    f"{interface} ({facts.get('driver') or 'unknown driver'})"
+                    for interface, facts in machine.get("interfaces", {}).items()
+                ),
+                "clock, against the controller's": "" if clock is None else _milliseconds(clock["offset_ns"]),
+                "wrong by at most": "" if clock is None else _milliseconds(clock["bound_ns"]),
+                "drift in the cell": "" if clock is None else _milliseconds(clock["drift_ns"]),
+            }
+        )
+    return {"rows": rows, "notes": machine_notes(machines)}
+
+
+def run_notes(data: RunData) -> Sequence[str]:
+    """The same for a whole run, each note with the number of cells that it is true of; the clocks at their worst."""
+    if data.manifest.backend != "hosts":
+        return ()
+    cells: Counter[str] = Counter()
+    worst_ns = 0
+    for result in data.cells:
+        path = data.run.cell(result.id).environment
+        machines = (read_json(path, Environment).machines if path.exists() else None) or {}
+        worst_ns = max(worst_ns, machines.get("clock_error_ns", 0))
+        cells.update(machine_notes({"notes": machines.get("notes", ())}))
+    notes = [f"{counted(count, 'cell')}: {note}" for note, count in cells.most_common()]
+    if worst_ns:
+        notes.append(
+            f"Times of two machines may be wrong against each other by at most {_milliseconds(worst_ns)}: "
+            "a metric that needs more has no value."
+        )
+    return notes
+
+
+def machine_notes(machines: Mapping[str, Any]) -> Sequence[str]:
+    """Notes on the machines that a cell ran on, for a reader of its numbers."""
+    notes = [f"{note[:1].upper()}{note[1:]}." for note in machines.get("notes", ())]
+    if "clock_error_ns" in machines:
+        error = _milliseconds(machines["clock_error_ns"])
+        notes.append(
+            f"Times of two machines may be wrong against each other by {error}: a metric that needs more has no value."
+        )
+    for command in machines.get("commands", ()):
+        took = _milliseconds(command["ended_ns"] - command["began_ns"])
+        notes.append(f"Link {command['link']} went {command['action']} by a command, which took {took}.")
+    return notes
+
+
+def _milliseconds(ns: int) -> str:
+    return f"{fixed(ns / 1e6, 3)} ms"

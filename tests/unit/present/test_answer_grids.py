@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
-from netwarp.present.answer_grids import SIGNS, AnswerWords, answer_words
+from netwarp.present.answers import SIGNS, answer_words
 from netwarp.present.html import environment
 from netwarp.present.run_data import read_run
 from netwarp.results import Results, write_tables
@@ -16,7 +16,7 @@ from support.answers import answered, study, usual
 from support.report_kit import MANIFEST
 from support.results_kit import completed
 
-Shown = tuple[AnswerWords, list[dict[str, str]], list[str]]
+Shown = tuple[dict[str, Any], list[dict[str, str]], list[str]]
 
 
 @pytest.fixture
@@ -34,21 +34,21 @@ def shown(tmp_path: Path) -> Shown:
 
 def test_every_choice_has_its_verdict_and_every_sentence_is_there(shown: Shown) -> None:
     answer, rows, words = shown
-    assert [f"{condition}: {text}" for condition, text in answer.sentences] == words
+    assert [f"{condition}: {text}" for condition, text in answer["sentences"]] == words
     found = {
-        (condition.title, choice.setting, budget): verdict[0]
-        for condition in answer.conditions
-        for choice in condition.choices
-        for budget, verdict in zip(answer.budgets, choice.verdicts, strict=True)
+        (condition, choice["setting"], budget): verdict[0]
+        for condition, choices in answer["conditions"]
+        for choice in choices
+        for budget, verdict in zip(answer["budgets"], choice["verdicts"], strict=True)
     }
     assert len(found) == len(rows)
     assert sorted(found.values()) == sorted(row["verdict"] for row in rows)
-    assert {sign for sign, _, _ in answer.signs} == {SIGNS[row["verdict"]][0] for row in rows}
+    assert {sign for sign, _, _ in answer["signs"]} == {SIGNS[row["verdict"]][0] for row in rows}
 
 
 def test_the_page_has_them_and_escapes(shown: Shown) -> None:
     answer, rows, _ = shown
-    longer = dataclasses.replace(answer, sentences=(*answer.sentences, ("RTT 1 s", "<none>")))
+    longer = answer | {"sentences": [*answer["sentences"], ("RTT 1 s", "<none>")]}
     page = environment().get_template("answers.html.j2").render(answers=[longer])
     assert "&lt;none&gt;" in page and "<none>" not in page
     assert page.count('class="badge') >= len(rows)

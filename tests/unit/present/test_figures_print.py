@@ -7,12 +7,8 @@ import itertools
 import matplotlib as mpl
 import pytest
 from matplotlib.lines import Line2D
-from netwarp.present.axes import Axis
-from netwarp.present.figures.heatmap.data import HeatmapData, Panel, Spot
-from netwarp.present.figures.heatmap.print import heatmap_canvas
-from netwarp.present.figures.line.data import FigureData, Line
-from netwarp.present.figures.line.print import line_canvas
-from netwarp.present.figures.print_canvas import SETTINGS, add_legend, label_y, new_canvas
+from netwarp.present.figures.description import Axis, Chart, HeatMap, Panel, Series, Spot, place_axis
+from netwarp.present.figures.print import SETTINGS, add_legend, chart_canvas, heatmap_canvas, label_y, new_canvas
 from netwarp.present.style import looks
 
 
@@ -35,21 +31,17 @@ def test_legend_and_label_fit(letters: int, count: int) -> None:
     assert legend.y1 <= axes.get_window_extent().y0
 
 
-def _axis(title: str, texts: tuple[str, ...]) -> Axis:
-    return Axis(title, "", "category", tuple(map(float, range(len(texts)))), texts)
-
-
 def test_labels_of_a_printed_heat_map_do_not_overlap() -> None:
     levels = ("without any loss", "0.5 %, in runs of 2", "2 %, in runs of 4")
-    spot = Spot(2.5, "", 1, ("c",))
-    heatmap = HeatmapData(
-        "map", "Map", "", _axis("loss on the path that both hosts share", levels),
-        _axis("failover settings of the association", ("default", "RFC 4960 (no PF)")),
-        Axis("longest time without new payload at the receiver", "s", "linear", (), ()),
-        (Panel("", ((spot, spot, spot), (spot, Spot(4.0, "", 1, ("c",)), spot))),),
+    spot = Spot(2.5, "2.50", "", 1, ("c",))
+    heatmap = HeatMap(
+        place_axis("loss on the path that both hosts share", levels),
+        place_axis("failover settings of the association", ("default", "RFC 4960 (no PF)")),
+        Axis("longest time without new payload at the receiver", "s", span=(2.5, 4.0)),
+        (Panel("", ((spot, spot, spot), (spot, Spot(4.0, "4", "", 1, ("c",)), spot))),),
     )  # fmt: skip
     with mpl.rc_context(SETTINGS):
-        canvas = heatmap_canvas(heatmap, {})
+        canvas = heatmap_canvas(heatmap)
         canvas.draw_without_rendering()
         axes = canvas.axes[0]
         boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
@@ -65,13 +57,10 @@ def test_printed_tick_labels_do_not_touch() -> None:
     """choi2009's Figure 9: 500, 700 and 1000 ms on a logarithmic axis a column wide."""
     texts = ("10", "50", "100", "200", "500", "700", "1000")
     at = tuple(map(float, texts))
-    line = Line("v", "v", "", at, at, (None,) * 7, (None,) * 7, (1,) * 7, (("c",),) * 7)
-    figure = FigureData(
-        "f", "F", "", Axis("RTT", "ms", "log", at, texts), Axis("goodput", "bit/s", "linear", (), ()), (line,),
-        (("", "Linux"),),
-    )  # fmt: skip
+    series = Series("v", "v", at, at, (("c",),))
+    chart = Chart(Axis("RTT", "ms", "log", at, texts), Axis("goodput", "bit/s"), (series,), sources=("Linux",))
     with mpl.rc_context(SETTINGS):
-        canvas = line_canvas(figure, looks(["v"]))
+        canvas = chart_canvas(chart, looks(["v"]))
         canvas.draw_without_rendering()
         labels = canvas.axes[0].get_xticklabels()
         assert [label.get_text().strip() for label in labels] == list(texts)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from netwarp.core.types import Aqm, GilbertElliott, LinkImpairment, PacketRule
-from netwarp.present.impairments import in_words, losses, others
-from netwarp.present.setup import _impairment
+from netwarp.present.setup import _impairment, in_words, losses, others
 
 VALUES = {
     "one_way_delay_ns": (20_000_000, "one way delay 20 ms"),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from netwarp.core.metrics.catalogue import GROUPS, METRICS
-from netwarp.present.figures.over_time.data import SERIES_TITLES, series_titles
-from netwarp.present.metric_names import GROUP_ORDER, unit_beside
+from netwarp.present.figures.over_time import SERIES_TITLES, series_titles
+from netwarp.present.run_data import GROUP_ORDER, unit_beside
 
 
 def test_every_metric_of_the_catalogue_is_in_a_group_with_a_title_in_words() -> None:

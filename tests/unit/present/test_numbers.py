@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import given as holds_for
 from hypothesis import strategies as st
 from netwarp.core import numbers
-from netwarp.present.axes import Axis, tick_texts
+from netwarp.present.figures.description import Axis
 from netwarp.present.html import file_name, script_json, url
 from netwarp.present.result_tables import difference
 from netwarp.present.series import MOST_POINTS, compact_series, keep_extremes
@@ -172,7 +172,7 @@ def test_decimals_show_four_digits_of_the_largest() -> None:
 def test_levels_on_top_of_each_other_share_a_label() -> None:
     at = (64.0, 716.0, 717.0, 1452.0, 1453.0, 65536.0)
     axis = Axis("size", "B", "log", at, tuple(f"{value:g}" for value in at))
-    assert tick_texts(axis) == ("64", "716/717", "", "1452/1453", "", "65536")
+    assert axis.ticks == ("64", "716/717", "", "1452/1453", "", "65536")
     places = Axis("outage", "s", "linear", (0.0, 5.0, 10.0, 20.0), ("0", "5", "10", "20"))
-    assert tick_texts(places) == places.text
-    assert tick_texts(Axis("one", "", "category", (0.0,), ("x",))) == ("x",)
+    assert places.ticks == places.text
+    assert Axis("one", "", "category", (0.0,), ("x",)).ticks == ("x",)

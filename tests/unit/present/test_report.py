@@ -18,11 +18,11 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 import pytest
 from netwarp.core.errors import StoreError
-from netwarp.present.answer_grids import answer_words
-from netwarp.present.figures.distribution.data import make_distribution
-from netwarp.present.figures.heatmap.data import make_heatmap
-from netwarp.present.figures.line.data import figure_csv, make_figure
-from netwarp.present.figures.line.print import line_canvas
+from netwarp.core.outputs import Figure
+from netwarp.present.answers import answer_words
+from netwarp.present.figures import KINDS
+from netwarp.present.figures.description import Chart, HeatMap
+from netwarp.present.figures.print import chart_canvas
 from netwarp.present.looks import report_looks
 from netwarp.present.pages.build import make_report
 from netwarp.present.run_data import RunData, read_run
@@ -94,6 +94,13 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
     run = hostile_run(tmp_path_factory.mktemp("hostile") / "run")
     make_report(run)
     return run
+
+
+def chart_of(data: RunData, figure: Figure) -> Chart:
+    """The description of a figure of lines, steps or boxes."""
+    described = KINDS[figure.kind](data, figure)
+    assert described is not None and isinstance(described.marks, Chart)
+    return described.marks
 
 
 def cell_view(path: Path) -> dict[str, object]:
@@ -209,11 +216,10 @@ def test_figures_can_be_printed_and_their_numbers_read(small: RunDir) -> None:
     svg = (small.report / "figures" / "outage.svg").read_text()
     assert "<text" not in svg, "letters are drawn: no font is asked for"
     data = read_run(small)
-    figure = make_figure(data, data.plan.figures[0])
-    assert figure is not None
+    chart = chart_of(data, data.plan.figures[0])
     with open(small.report / "figures" / "outage.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == sum(len(line.x) for line in figure.lines) == 12
+    assert len(rows) == sum(len(line.x) for line in chart.series) == 12
     with open(small.tables / "outage.csv", newline="") as file:
         table = {(row["variant"], row["failover"], row["outage"]): row["value"] for row in csv.DictReader(file)}
     own = {
@@ -230,10 +236,9 @@ def test_figures_can_be_printed_and_their_numbers_read(small: RunDir) -> None:
 def test_an_axis_is_logarithmic_where_the_spec_says_so(small: RunDir) -> None:
     data = read_run(small)
     asked = msgspec.structs.replace(data.plan.figures[0], log=True)
-    figures = [make_figure(data, figure) for figure in (data.plan.figures[0], asked)]
-    assert [figure.y.kind for figure in figures if figure is not None] == ["linear", "log"]
-    assert figures[1] is not None
-    (axes,) = line_canvas(figures[1], report_looks(data)).axes
+    charts = [chart_of(data, figure) for figure in (data.plan.figures[0], asked)]
+    assert [chart.y.kind for chart in charts] == ["linear", "log"]
+    (axes,) = chart_canvas(charts[1], report_looks(data)).axes
     assert axes.get_yscale() == "log"
 
 
@@ -259,17 +264,15 @@ def test_repetitions_of_something_random_have_intervals(tmp_path: Path) -> None:
     run = large_run(tmp_path / "run", 180)
     make_report(run)
     data = read_run(run)
-    figure = make_figure(data, data.plan.figures[0])
-    assert figure is not None
-    counted = [n for line in figure.lines for n in line.n]
+    chart = chart_of(data, data.plan.figures[0])
+    counted = [n for line in chart.series for n in line.n]
     assert sorted(counted) == [2, *[3] * 11], "one cell of this figure failed"
-    for line in figure.lines:
+    for line in chart.series:
         for y, low, high, n in zip(line.y, line.low, line.high, line.n, strict=True):
             assert low is not None
             assert high is not None
             assert low < y < high
             assert n > 1
-    assert b"ci95_low" in figure_csv(figure)
     text = "".join(page_of(run).text)
     assert "95 % confidence interval" in text
     assert f"(n = {data.plan.repetitions})" in text
@@ -377,8 +380,9 @@ def test_every_kind_of_figure_says_the_numbers_of_its_table(tmp_path: Path) -> N
         "nothing to measure",
         "FAILED",
     }
-    heatmap = make_heatmap(data, by_name["map"])
-    assert heatmap is not None
+    described = KINDS["heatmap"](data, by_name["map"])
+    assert described is not None and isinstance(described.marks, HeatMap)
+    heatmap = described.marks
     assert [panel.label for panel in heatmap.panels] == ["TCP", "SCTP, two paths, default", "SCTP, two paths, rfc4960"]
     assert heatmap.y.text == ("10", "50", "100", "200", "1000")
     spot = heatmap.panels[1].spots[3][2]
@@ -393,11 +397,13 @@ def test_every_kind_of_figure_says_the_numbers_of_its_table(tmp_path: Path) -> N
         draws = sorted(float(row["value"]) / 1000 for row in rows(run.tables / f"{name}.csv") if row["value"])
         shown = sorted(float(row["goodput (kbit/s)"]) for row in rows(run.report / "figures" / f"{name}.csv"))
         assert shown == pytest.approx(draws)
-        figure = make_distribution(data, by_name[name])
-        assert figure is not None
-        for group in figure.groups:
-            assert list(group.values) == sorted(group.values)
-            assert group.quartiles[2] == pytest.approx(statistics.median(group.values))
+        chart = chart_of(data, by_name[name])
+        for box in chart.boxes:
+            (values,) = (series.y for series in chart.series if abs(series.x[0] - box.at) < box.width / 2)
+            assert list(values) == sorted(values)
+            assert box.quartiles[2] == pytest.approx(statistics.median(values))
+        if not chart.boxes:
+            assert all(series.x[1:] == tuple(sorted(series.x[1:])) and series.y[-1] == 100 for series in chart.series)
     text = "".join(page_of(run).text)
     first = next(row for row in rows(run.tables / "boxes.csv"))
     assert first["note"].endswith("FAILED")
@@ -415,18 +421,18 @@ def test_an_answer_is_a_grid_of_the_verdicts_of_its_table(tmp_path: Path) -> Non
     with open(run.tables / "answer-budget.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     grid = {
-        (condition.title.split()[1] + " ms", choice.setting, budget): (choice.exact, verdict)
-        for condition in answer.conditions
-        for choice in condition.choices
-        for budget, (verdict, _, _) in zip(answer.budgets, choice.verdicts, strict=True)
+        (condition.split()[1] + " ms", choice["setting"], budget): (choice["exact"], verdict)
+        for condition, choices in answer["conditions"]
+        for choice in choices
+        for budget, (verdict, _, _) in zip(answer["budgets"], choice["verdicts"], strict=True)
     }
     assert grid == {(row["rtt"], row["failover"], row["budget"]): (row["worst"], row["verdict"]) for row in rows}
     assert len(grid) == 5 * 2 * 2
-    for condition in answer.conditions:
-        worst = [float(choice.exact) for choice in condition.choices]
+    for _, choices in answer["conditions"]:
+        worst = [float(choice["exact"]) for choice in choices]
         assert worst == sorted(worst), "the best choice first"
     text = "".join(page_of(run).text)
-    for condition, sentence in answer.sentences:
+    for condition, sentence in answer["sentences"]:
         assert condition in text
         assert sentence in text
 

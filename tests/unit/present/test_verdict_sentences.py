@@ -193,25 +193,25 @@ def test_flows_that_are_alike_are_one_row_of_the_set_up(tmp_path: Path) -> None:
         'metric = "goodput_bit_s"', 'metric = "goodput_bit_s"\nflow = "ftp"'
     )
     drawn = networks(read_run(write_run(tmp_path / "run", plan_of(text, tmp_path))))
-    assert [row[0] for row in drawn[0].rows if row[0].startswith("flow")] == ["flows ftp, g0, g1 ... g58 (60)"]
+    assert [row[0] for row in drawn[0]["rows"] if row[0].startswith("flow")] == ["flows ftp, g0, g1 ... g58 (60)"]
 
 
 def test_the_set_up_has_every_link_flow_and_fault(run: RunDir) -> None:
     data = read_run(run)
     drawn = networks(data)
-    assert [network.title for network in drawn] == ["2 nodes, 2 links (80 cells)", "2 nodes, 1 link (40 cells)"]
+    assert [network["title"] for network in drawn] == ["2 nodes, 2 links (80 cells)", "2 nodes, 1 link (40 cells)"]
     two = drawn[0]
-    rows = {row[0]: row[1:] for row in two.rows}
+    rows = {row[0]: row[1:] for row in two["rows"]}
     assert rows["link p1"] == ("a – b", "500 kbit/s, 200 ms one way, queue 50 packets")
     assert rows["link p2"] == rows["link p1"]
     assert rows["flow ftp"] == ("a → b", "SCTP; over p1 and p2; until it is stopped")
     assert rows["fault outage"] == ("link p1", "cut at 50 s, repaired after 5 s or 10 s or 20 s")
-    assert str(two.drawing).count("<circle") == 2 and str(two.drawing).count('class="link"') == 2
-    bends = re.findall(r'd="M[^"]* Q([\d.]+,[\d.]+)', str(two.drawing))
+    assert str(two["drawing"]).count("<circle") == 2 and str(two["drawing"]).count('class="link"') == 2
+    bends = re.findall(r'd="M[^"]* Q([\d.]+,[\d.]+)', str(two["drawing"]))
     assert len(set(bends)) == 2, "two links between the same nodes do not hide each other"
-    assert "p1 from a to b; p2 from a to b" in str(two.drawing), "in words, for who cannot see it"
+    assert "p1 from a to b; p2 from a to b" in str(two["drawing"]), "in words, for who cannot see it"
     curve = r'd="M[\d.]+,([\d.]+) Q[\d.]+,([\d.]+) [\d.]+,([\d.]+)"/><text x="[\d.]+" y="([\d.]+)"'
-    for points in re.findall(curve, str(two.drawing)):
+    for points in re.findall(curve, str(two["drawing"])):
         first, control, last, label = map(float, points)
         assert label == (first + 2 * control + last) / 4 - 6, "a label stands above the middle of its curve"
 

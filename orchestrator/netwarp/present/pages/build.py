@@ -7,26 +7,39 @@ import logging
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
 
 from ...core.errors import StoreError
 from ...results.rows import NOT_RUN
 from ...store.run_dir import UNFINISHED, RunDir
-from ..cell_list import Listing, listing_data, make_listing
-from ..claim_blocks import evidence, statements
-from ..event_tables import make_events
-from ..figures.figure_registry import SCRIPTS, Drawing, draw_figures
-from ..html import file_name, script_json, url
+from ..answers import answer_words
+from ..cell_list import ROWS_AT_ONCE, Listing, listing_data, make_listing, spans
+from ..claim_blocks import NOTHING, evidence, statements
+from ..figures import describe_figures
+from ..figures.description import Figure, level_axis, payload
+from ..figures.line import line_key
+from ..figures.over_time import make_events, series_titles
+from ..figures.print import printed
+from ..html import environment, file_name, script_json, url
 from ..looks import report_looks
 from ..result_tables import make_grid
-from ..run_data import RunData, read_run
+from ..run_data import GROUP_ORDER, RunData, read_run
 from ..run_summary import Checks, summarise
+from ..schedules import make_schedules
+from ..setup import level_settings, networks, run_notes
+from ..style import OUTCOMES, VERDICTS, Look, look, swatch, variant_css
 from .calibration import write_calibration_page
 from .cell_page import cell_view
-from .run import explore_data, index_page
 
 log = logging.getLogger(__name__)
 STATIC = Path(__file__).parents[1] / "static"
+PALETTE = 64
+"""Looks that the page's scripts may give to lines that no figure of the spec draws."""
 
 
 def make_report(run: RunDir) -> Path:
@@ -54,35 +67,55 @@ def _write(data: RunData, folder: Path) -> None:
     assets, cells, figures = (folder / name for name in ("assets", "cells", "figures"))
     for part in (assets, cells, figures):
         part.mkdir(parents=True)
-    for name, source in {**{path.name: path for path in sorted(STATIC.iterdir())}, **SCRIPTS}.items():
-        shutil.copyfile(source, assets / name)
+    for source in sorted(STATIC.iterdir()):
+        shutil.copyfile(source, assets / source.name)
     shutil.copyfile(plotly_script(), assets / "plotly.min.js")
     listing = make_listing(data)
     checks = _write_cells(data, cells, listing)
     looks = report_looks(data)
-    drawings = draw_figures(data, looks)
-    grids = [grid for table in data.plan.tables if (grid := make_grid(data, table)) is not None]
     for name, call, content in (
         ("explore-data", "exploreLoaded", explore_data(data)),
         ("cell-list", "cellsListed", listing_data(listing)),
     ):
         (assets / f"{name}.js").write_text(f"netwarp.{call}({script_json(content)});\n", encoding="utf-8")
+    described = describe_figures(data)
+    grids = [grid for table in data.plan.tables if (grid := make_grid(data, table)) is not None]
+    events = [events for table in data.plan.event_tables if (events := make_events(data, table)) is not None]
     claims = statements(data)
-    behind = evidence(data, grids, [drawing.name for drawing in drawings])
-    page = index_page(
-        data,
+    behind = evidence(data, grids, [figure.name for figure in described])
+    swatches = {key: swatch(own) for key, own in looks.items()}
+    page = environment().get_template("index.html.j2")
+    text = page.render(
+        data=data,
+        plan=data.plan,
+        manifest=data.manifest,
         summary=summarise(data, grids, claims, checks),
+        answers=answer_words(data),
+        networks=networks(data),
+        machine_notes=run_notes(data),
+        factors=level_settings(data),
+        verdict_names=list(VERDICTS),
         grids=grids,
-        events=[
-            events for event_table in data.plan.event_tables if (events := make_events(data, event_table)) is not None
-        ],
-        figures=[(drawing, _write_files(drawing, figures)) for drawing in drawings],
-        looks=looks,
-        listing=listing,
+        figures=[(figure, _write_files(figure, looks, figures)) for figure in described],
+        events=events,
+        schedules=make_schedules(data),
         claims=claims,
-        behind=behind,
+        behind=lambda claim: behind.get(claim, NOTHING),
+        listing=listing,
+        at_once=ROWS_AT_ONCE,
+        payload={
+            "figures": {figure.name: payload(figure.marks) for figure in described},
+            "looks": {key: asdict(own) for key, own in looks.items()},
+            "palette": [asdict(look(number)) for number in range(PALETTE)],
+            "series": series_titles(),
+            "claims": {claim: spans(evidence.cells) for claim, evidence in behind.items() if evidence.cells},
+            "system": data.system,
+        },
+        style=Markup(variant_css(looks.values())),
+        swatches=swatches,
+        row_swatch=lambda grid, row: swatches.get(line_key(grid.row_names, grid.row_levels[row]), ""),
     )
-    (folder / "index.html").write_bytes(page)
+    (folder / "index.html").write_bytes(text.encode())
     if data.calibration is not None:
         write_calibration_page(folder / "calibration.html", data.calibration, back="index.html")
 
@@ -99,15 +132,16 @@ def _write_cells(data: RunData, folder: Path, listing: Listing) -> Checks:
         (folder / listing.scripts[result.id]).write_text(
             f"netwarp.cellLoaded({script_json(view)});\n", encoding="utf-8"
         )
-    return Checks(done, failed)
+    return done, failed
 
 
-def _write_files(drawing: Drawing, folder: Path) -> dict[str, str]:
+def _write_files(figure: Figure, looks: Mapping[str, Look], folder: Path) -> dict[str, str]:
     """Its PDF, SVG and CSV; returns suffix -> link."""
-    name = file_name(drawing.name)
-    for suffix, content in drawing.files.items():
+    name = file_name(figure.name)
+    files = {**printed(figure.marks, looks), "csv": figure.csv}
+    for suffix, content in files.items():
         (folder / f"{name}.{suffix}").write_bytes(content)
-    return {suffix: url("figures", f"{name}.{suffix}") for suffix in drawing.files}
+    return {suffix: url("figures", f"{name}.{suffix}") for suffix in files}
 
 
 def plotly_script() -> Path:
@@ -118,3 +152,44 @@ def plotly_script() -> Path:
         if path.is_file():
             return path
     raise StoreError("plotly.min.js is not installed; run `make setup` (or pip install plotly)")
+
+
+def explore_data(data: RunData) -> dict[str, Any]:
+    """Factors with their axes, metrics, and a row a completed cell: levels by index, values by metric and flow."""
+    factors: list[dict[str, Any]] = []
+    for factor in data.plan.factors:
+        used = {result.cell.factors.get(factor.name, "-") for result in data.cells}
+        levels = [level.name for level in factor.levels if level.name in used]
+        levels += ["-"] if "-" in used else []
+        if len(levels) > 1:
+            axis = level_axis(data, factor.name, [level for level in levels if level != "-"])
+            factors.append(
+                {
+                    "name": factor.name,
+                    "title": axis.title,
+                    "unit": axis.unit,
+                    "kind": axis.kind,
+                    "levels": levels,
+                    "at": axis.at,
+                    "titles": [data.level_title(factor.name, level) if level != "-" else "\u2013" for level in levels],
+                }
+            )
+    columns = sorted({(metric, flow) for (_, flow, metric), value in data.values.items() if value is not None})
+    order = {name: place for place, name in enumerate(data.metrics)}
+    columns.sort(key=lambda column: (GROUP_ORDER.index(data.metrics[column[0]].group), order[column[0]], column[1]))
+    metrics = [(data.metrics[name], flow) for name, flow in columns]
+    cells = [(result.id, result.cell) for result in data.cells if result.outcome == next(iter(OUTCOMES))]
+    return {
+        "factors": factors,
+        "metrics": [
+            {"name": m.name, "flow": flow, "title": m.title, "group": m.group, "unit": m.unit} for m, flow in metrics
+        ],
+        "cells": [
+            {
+                "id": name,
+                "levels": [factor["levels"].index(cell.factors.get(factor["name"], "-")) for factor in factors],
+                "values": [data.values.get((name, flow, metric)) for metric, flow in columns],
+            }
+            for name, cell in cells
+        ],
+    }

@@ -18,11 +18,9 @@ from ...store.environment import Environment
 from ...store.packs import PackedPath
 from ...store.run_dir import CellDir, read_json
 from ..html import url
-from ..impairments import in_words, losses, others
-from ..machines import machines_view
-from ..metric_names import GROUP_ORDER, unit_beside
-from ..run_data import CellResult, RunData
+from ..run_data import GROUP_ORDER, CellResult, RunData, unit_beside
 from ..series import compact_series
+from ..setup import in_words, losses, machines_view, others
 
 CellView = dict[str, Any]
 MOST_PAGES = 25

@@ -8,6 +8,7 @@
   const legend = document.getElementById("explore-legend");
   const hidden = new Set();
   const KINDS = [["line", "lines"], ["box", "box plot"], ["cdf", "distribution (CDF)"], ["heatmap", "heat map"]];
+  const SHARE = "share of values at or below";
   let data = null;
   let asked = null; // what the address says, until the data is there
 
@@ -132,23 +133,36 @@
     const numeric = kind === "line" && x.kind !== "category" && levels.every((i) => x.levels[i] !== "-");
     const at = levels.map((i, place) => (numeric ? x.at[i] : place));
     const xUnit = numeric ? x.unit : "";
-    const axis = { title: x.title, unit: xUnit, label: label(x.title, xUnit), kind: numeric ? x.kind : "category", at, text: levels.map((i, place) => (numeric ? netwarp.given(at[place], 6) : x.titles[i])) };
+    const text = levels.map((i, place) => (numeric ? netwarp.given(at[place], 6) : x.titles[i]));
+    const beside = { line: 0.3, box: 0.6 }[kind] || 0.5; // room before the first place and behind the last
+    const axis = { title: x.title, unit: xUnit, label: label(x.title, xUnit), kind: numeric ? x.kind : "category", at, text, ticks: text,
+      span: numeric ? null : [-beside, at.length - 1 + beside] };
     const title = metric.flow && flowsOf(metric.name).length > 1 ? `${metric.title} of ${metric.flow}` : metric.title;
-    const value = { title, unit, label: label(title, unit), kind: far(all) };
-    const heads = { divisor, levels, kind, x: axis, y: { ...value, kind: "linear" }, value };
-    if (kind === "heatmap") return [{ ...heads, ...heat(picked, heads) }];
-    return picked.panels.map((panel) => ({ ...heads, title: panel.label, ...(kind === "line" ? lines(panel, heads) : spread(panel, heads)) }));
+    const value = valueAxis(title, unit, all.map((one) => one / divisor), kind === "line" ? "linear" : far(all));
+    const heads = { divisor, levels, kind: "chart", x: axis, y: value, value, boxes: [], bands: [], sources: [] };
+    if (kind === "heatmap") return [{ ...heads, kind, ...heat(picked, heads) }];
+    const describe = { line: lines, cdf: steps, box: boxes }[kind];
+    return picked.panels.map((panel) => ({ ...heads, title: panel.label, ...describe(panel, heads) }));
+  }
+
+  // As figures/description.py makes it; `span` is what a heat map's colours span.
+  function valueAxis(title, unit, values, kind) {
+    const [low, high] = [Math.min(...values), Math.max(...values)];
+    const at = kind === "log" ? netwarp.charts.decades(low, high) : [];
+    const text = at.map((mark) => netwarp.given(mark));
+    return { title, unit, label: label(title, unit), kind, at, text, ticks: text, span: null, ends: [low, high], from_zero: low >= 0 };
   }
 
   function lines(panel, { divisor, levels, x }) {
     return {
-      sources: [["", netwarp.data.system]],
-      lines: panel.groups.map((group) => {
+      sources: [netwarp.data.system],
+      series: panel.groups.map((group) => {
         const there = levels.map((level, place) => [level, place]).filter(([level]) => group.at.has(level));
         const of = (take) => there.map(([level, place]) => take(group.at.get(level), place));
         const numbers = (values) => values.map(([value]) => value / divisor);
         return {
-          key: group.key, label: group.label, source: "", x: of((_, place) => x.at[place]), y: of((values) => mean(values) / divisor),
+          key: group.key, label: group.label, source: 0, form: "lines", every: 1, note: "",
+          x: of((_, place) => x.at[place]), y: of((values) => mean(values) / divisor),
           n: of((values) => values.length), cells: of((values) => values.map(([, id]) => id)),
           // several cells at one place: bars from the smallest to the largest
           low: of((values) => (values.length > 1 ? Math.min(...numbers(values)) : null)),
@@ -158,7 +172,7 @@
     };
   }
 
-  // Linear interpolation between values, as NumPy and distribution/data.py do it.
+  // Linear interpolation between values, as NumPy and figures/distribution.py do it.
   function quartiles(sorted) {
     return [0, 0.25, 0.5, 0.75, 1].map((share) => {
       const place = share * (sorted.length - 1);
@@ -167,36 +181,57 @@
     });
   }
 
-  function spread(panel, { divisor, levels, kind }) {
-    const made = (group, entries, of, place) => {
-      const sorted = [...entries].sort((one, other) => one[0] - other[0]);
-      const values = sorted.map(([value]) => value / divisor);
-      return { key: group.key, label: group.label, place, of, values, cells: sorted.map(([, id]) => id), quartiles: quartiles(values) };
-    };
-    const sum = (counts) => [...counts].reduce((total, count) => total + count, 0);
+  // One variant's values, ascending, with their cells, and the words for their number.
+  function sortedValues(group, entries, of, divisor) {
+    const sorted = [...entries].sort((one, other) => one[0] - other[0]);
+    const n = sorted.length;
+    return { values: sorted.map(([value]) => value / divisor), cells: sorted.map(([, id]) => [id]),
+      series: { key: group.key, label: group.label, source: 0, every: 1, low: [], high: [], n: [], note: n === of ? `n = ${n}` : `${n} of ${of} had a value` } };
+  }
+
+  function steps(panel, { divisor, value }) {
     return {
-      groups: panel.groups.flatMap((group) => (kind === "cdf"
-        ? [made(group, [...group.at.values()].flat(), sum(group.of.values()), 0)]
-        : levels.map((level, place) => [level, place]).filter(([level]) => group.at.has(level))
-          .map(([level, place]) => made(group, group.at.get(level), group.of.get(level), place)))),
+      x: { ...value, from_zero: false }, y: { title: SHARE, unit: "%", label: SHARE + " (%)", kind: "linear", at: [], text: [], ticks: [], span: [0, 102] },
+      series: panel.groups.map((group) => {
+        const all = [...group.of.values()].reduce((sum, count) => sum + count, 0);
+        const { values, cells, series } = sortedValues(group, [...group.at.values()].flat(), all, divisor);
+        return { ...series, form: "steps", every: Math.max(1, Math.floor(values.length / 12)), x: [values[0], ...values],
+          y: [0, ...values.map((_, i) => (100 * (i + 1)) / values.length)], cells: [cells[0], ...cells] };
+      }),
     };
   }
 
-  function heat(picked, { divisor, levels }) {
+  function boxes(panel, { divisor, levels }) {
+    const width = 0.8 / panel.groups.length;
+    const made = { series: [], boxes: [] };
+    panel.groups.forEach((group, number) => levels.forEach((level, place) => {
+      if (!group.at.has(level)) return;
+      const { values, cells, series } = sortedValues(group, group.at.get(level), group.of.get(level), divisor);
+      const at = place + (number - (panel.groups.length - 1) / 2) * width;
+      made.boxes.push({ key: group.key, label: group.label, at, width: width * 0.8, quartiles: quartiles(values) });
+      // points side by side rather than one on the other
+      made.series.push({ ...series, form: "points", x: values.map((_, i) => at + ((((i * 7) % 11) - 5) / 11) * width * 0.5), y: values, cells });
+    }));
+    return made;
+  }
+
+  function heat(picked, { divisor, levels, value }) {
     const rows = new Map(picked.panels.flatMap((panel) => panel.groups).sort((one, other) => (one.order[0] || 0) - (other.order[0] || 0)).map((group) => [group.label, group.key]));
     const factor = picked.by.length ? data.factors[picked.by[0]] : null;
     const spot = (group, level) => {
       if (!group || !group.of.has(level)) return null;
       const values = group.at.get(level);
-      return values ? { value: mean(values) / divisor, why: "", n: values.length, cells: values.map(([, id]) => id) }
-        : { value: null, why: "nothing to measure", n: 0, cells: [] };
+      return values ? { value: mean(values) / divisor, text: number(mean(values) / divisor, 3), why: "", n: values.length, cells: values.map(([, id]) => id) }
+        : { value: null, text: "\u2013", why: "nothing to measure", n: 0, cells: [] };
     };
+    const spots = (panel) => [...rows.keys()].map((row) => levels.map((level) => spot(panel.groups.find((group) => group.label === row), level)));
+    const shown = picked.panels.map((panel) => ({ label: panel.label, spots: spots(panel) }));
+    const means = shown.flatMap((panel) => panel.spots.flat()).filter((one) => one && one.value !== null).map((one) => one.value);
+    const marks = valueAxis(value.title, value.unit, means, value.kind);
     return {
+      value: { ...marks, span: marks.ends },
       y: { title: factor ? factor.title : "", unit: "", label: factor ? factor.title : "", kind: "category", at: [...rows].map((_, i) => i), text: [...rows.keys()] },
-      panels: picked.panels.map((panel) => ({
-        label: panel.label,
-        spots: [...rows.keys()].map((row) => levels.map((level) => spot(panel.groups.find((group) => group.label === row), level))),
-      })),
+      panels: shown,
     };
   }
 
@@ -215,14 +250,14 @@
   }
 
   // A chart a panel, all on the same axes: what one is zoomed to, all are.
-  async function drawPanels(list, lookOf) {
+  async function drawPanels(list, lookOf, kind) {
     while (panels.children.length > list.length) {
       netwarp.charts.forget(panels.lastElementChild.querySelector(".chart"));
       panels.lastElementChild.remove();
     }
     while (panels.children.length < list.length) panels.append(h("div", {}, h("h3", {}), h("div", { class: "chart", role: "img" })));
     panels.classList.toggle("several", list.length > 1);
-    const top = Math.max(...list.flatMap((figure) => (figure.lines || []).flatMap((line) => [...line.y, ...line.high])), ...list.flatMap((figure) => (figure.groups || []).flatMap((group) => group.values)));
+    const top = Math.max(...list.flatMap((figure) => (figure.series || []).flatMap((one) => [...one.y, ...one.high])));
     await Promise.all(list.map(async (figure, i) => {
       const [title, chart] = panels.children[i].children;
       title.textContent = figure.title || "";
@@ -232,7 +267,7 @@
       const first = !chart.dataset.drawn;
       await netwarp.charts.draw(chart, (colours) => {
         const made = netwarp.kinds[figure.kind](figure, lookOf, hidden, colours, chart);
-        if (list.length > 1 && figure.kind === "line" && made.layout.yaxis.rangemode === "tozero") {
+        if (list.length > 1 && kind === "line" && made.layout.yaxis.rangemode === "tozero") {
           Object.assign(made.layout.yaxis, { range: [0, top * 1.05], autorange: false });
         }
         return made;
@@ -259,9 +294,9 @@
     const groups = picked.panels.flatMap((panel) => panel.groups);
     const lookOf = looksFor(groups);
     const list = figures(picked, state.kind);
-    const draw = () => drawPanels(list, lookOf);
+    const draw = () => drawPanels(list, lookOf, state.kind);
     legend.hidden = state.kind === "heatmap" || new Set(groups.map((group) => group.key)).size < 2;
-    netwarp.legend.forFigure(legend, { groups }, lookOf, hidden, draw);
+    netwarp.legend.forFigure(legend, { series: groups }, lookOf, hidden, draw);
     const [heads, ...body] = list.length ? rows(picked, list[0], state.kind) : [["no cell fits"]];
     const first = heads.indexOf(list.length ? list[0].value.label : "");
     document.getElementById("explore-table").replaceChildren(h("table", { class: "plain" },
@@ -276,9 +311,9 @@
 
   // What a figure of the spec shows, so that the first picture is a sensible one.
   function first() {
-    const figure = Object.values(netwarp.data.figures).find((one) => one.kind === "line");
+    const figure = Object.values(netwarp.data.figures).find((one) => one.kind === "chart" && one.sources.length);
     const named = (name) => data.factors.some((factor) => factor.name === name);
-    const lines = figure ? [...new Set(figure.lines.flatMap((line) => line.key.split("|").map((pair) => pair.split("=")[0])))].filter(named) : [];
+    const lines = figure ? [...new Set(figure.series.flatMap((line) => line.key.split("|").map((pair) => pair.split("=")[0])))].filter(named) : [];
     const x = (figure && data.factors.find((factor) => factor.title === figure.x.title)) || data.factors[0];
     const other = data.factors.find((factor) => factor !== x);
     const metric = data.metrics.find((one) => one.name === "goodput_bit_s") || data.metrics[0];

@@ -1,7 +1,7 @@
 // The spec's figures, drawn when they come near the window, and legends that are buttons.
 "use strict";
 
-// What draws each kind of figure (figures/<kind>/page.js): (figure, lookOf, hidden, colours, element) -> {traces, layout}.
+// What draws each kind of figure (figures.js): (figure, lookOf, hidden, colours, element) -> {traces, layout}.
 netwarp.kinds = {};
 
 netwarp.legend = (function () {
@@ -22,14 +22,14 @@ netwarp.legend = (function () {
   const grey = { light: "#666", dark: "#aaa", marker: "circle", dash: "solid" };
   const open = [undefined, "open", "dot", "small"];
 
-  // A figure has lines (with sources) or groups (of a distribution); a heat map has neither, and no legend.
+  // A heat map has no series, and no legend.
   function forFigure(place, figure, lookOf, hidden, changed) {
-    const lines = new Map((figure.lines || figure.groups || []).map((line) => [line.key, line.label]));
+    const lines = new Map((figure.series || []).map((line) => [line.key, line.label]));
     place.replaceChildren(lines.size ? buttons("Lines", [...lines].map(([key, text]) => (
       { id: "line " + key, text, look: lookOf(key) })), hidden, changed) : "");
     if (figure.sources && figure.sources.length > 1) {
-      place.append(buttons("Sources", figure.sources.map(([name, title], rank) => (
-        { id: "source " + name, text: title, look: { ...grey, open: open[Math.min(rank, 3)] } })), hidden, changed));
+      place.append(buttons("Sources", figure.sources.map((title, rank) => (
+        { id: "source " + rank, text: title, look: { ...grey, open: open[Math.min(rank, 3)] } })), hidden, changed));
     }
   }
   return { forFigure };

@@ -1,16 +1,21 @@
-"""Sentences of an answer, from the rows of answer-<name>.csv, for the terminal and the report."""
+"""Answers of the spec, from tables/answer-*.csv: sentences for the terminal and the report, and the report's grid of
+verdicts for each condition.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Any
 
+from ..core.numbers import with_unit
 from ..core.outputs import Answer
 from ..core.units import counted_of
 from ..plan.types import Plan
-from ..results.answers import AT_A_COST, FAILS, NOT_MEASURED, SUFFICES, TEMPTING, VERDICTS, value_words
+from ..results.answers import AT_A_COST, FAILS, NOT_MEASURED, SUFFICES, TEMPTING, VERDICTS, file_name, value_words
+from ..store.tables import number, read_rows
+from .run_data import Row, RunData
 
-Row = Mapping[str, str]
 _NUMBERS = re.compile(r"\d[\d.,]*( (ms|s)\b)?")
 LEADS = {
     AT_A_COST: "Suffices at a cost",
@@ -114,3 +119,81 @@ def _worst(row: Row) -> str:
             return "did not run"
         return f"not over at the end of {counted_of(int(row['without_value']), int(row['cells']), 'cell')}"
     return f"at most {value_words(float(row['worst']), row['unit'])}{' where it ran' if row['absent'] != '0' else ''}"
+
+
+SIGNS = {
+    "does it": ("\u2713", "holds"),
+    "does it, at a cost": ("\u2713*", "unsure"),
+    "looks tempting, does not": ("\u2717!", "fails"),
+    "does not": ("\u2717", "fails"),
+    "not measured": ("\u2013", "untested"),
+}
+"""Verdict of tables/answers.py -> (sign, CSS class)."""
+
+
+def answer_words(data: RunData) -> list[dict[str, Any]]:
+    """Every [answer.NAME] of the spec that this run has rows for, as answers.html.j2 takes it. sentences: condition and
+    budget, and the settings that suffice and those that fail. signs: (sign, CSS class, meaning) of those used.
+    """
+    answers = []
+    for answer in data.plan.answers:
+        table = f"{file_name(answer)}.csv"
+        rows = read_rows(data.run.tables / table)
+        words = sentences(data.plan, answer, rows)
+        if words:
+            metric = data.metrics.get(answer.metric)
+            conditions = _conditions(data, answer, rows)
+            used = {verdict for _, choices in conditions for one in choices for verdict, *_ in one["verdicts"]}
+            answers.append(
+                {
+                    "title": answer.title,
+                    "metric": metric.title if metric else answer.metric,
+                    "settings": ", ".join(data.factor_title(factor) for factor in answer.settings),
+                    "budgets": answer.budgets,
+                    "conditions": conditions,
+                    "sentences": [(head, text) for head, _, text in (sentence.partition(": ") for sentence in words)],
+                    "signs": [(*sign, name) for name, sign in SIGNS.items() if name in used],
+                    "table": table,
+                }
+            )
+    return answers
+
+
+def _conditions(data: RunData, answer: Answer, rows: Sequence[Row]) -> list[tuple[str, list[dict[str, Any]]]]:
+    """Each combination of the given factors ("RTT: 10 ms", empty if there are none), and its choices, best first."""
+    grouped: dict[tuple[str, ...], dict[tuple[str, ...], list[Row]]] = {}
+    for row in rows:
+        given = tuple(row[factor] for factor in answer.given)
+        setting = tuple(row[factor] for factor in answer.settings)
+        grouped.setdefault(given, {}).setdefault(setting, []).append(row)
+
+    def title(given: Sequence[str]) -> str:
+        levels = zip(answer.given, given, strict=True)
+        return ", ".join(f"{data.factor_title(f)}: {data.level_title(f, level)}" for f, level in levels if level != "-")
+
+    def order(choice: tuple[tuple[str, ...], list[Row]]) -> float:
+        """The smallest worst value first, those without a value last."""
+        value = number(choice[1][0].get("worst"))
+        return float("inf") if value is None else value
+
+    return [
+        (title(given), [_choice(data, answer, setting, own) for setting, own in sorted(choices.items(), key=order)])
+        for given, choices in grouped.items()
+    ]
+
+
+def _choice(data: RunData, answer: Answer, setting: tuple[str, ...], rows: Sequence[Row]) -> dict[str, Any]:
+    """One setting under one condition. verdicts: (verdict, sign, CSS class) per budget. why: each reason once."""
+    by_budget = {row["budget"]: row for row in rows}
+    first = rows[0]
+    value = number(first.get("worst"))
+    verdicts = [by_budget[budget]["verdict"] if budget in by_budget else "not measured" for budget in answer.budgets]
+    levels = zip(answer.settings, setting, strict=True)
+    absent = "not all ran" if first.get("absent") not in ("", "0", None) else "not over by the end"
+    return {
+        "setting": ", ".join(data.level_title(factor, level) for factor, level in levels if level != "-"),
+        "worst": with_unit(value, first.get("unit") or "") if value is not None else absent,
+        "exact": first.get("worst") or "",
+        "verdicts": [(verdict, *SIGNS.get(verdict, ("?", "unsure"))) for verdict in verdicts],
+        "why": list(dict.fromkeys(row["because"] for row in rows if row.get("because"))),
+    }

@@ -1,6 +1,73 @@
-// Heat maps as data.py describes them: panels of the same axes under one colour bar, numbers in their fields.
+// Draws figures as they are described by figures/description.py (and by explore.js in the same words).
 "use strict";
 
+// Series and boxes over one pair of axes.
+(function () {
+  // Sources after the first are drawn as open markers: large, large with a dot, small. figures/print.py does the same.
+  const OPEN = ["", "-open", "-open-dot", "-open"];
+  const SIZES = [9, 14, 14, 6];
+  const shape = (look, series) => {
+    const { colour } = netwarp.charts;
+    const rank = Math.min(series.source, 3);
+    if (series.form === "points") return { symbol: look.marker, color: colour(look), size: 6, opacity: 0.65 };
+    return { symbol: look.marker + OPEN[rank], color: colour(look), line: { width: rank ? 1.5 : 0, color: colour(look) },
+      // a curve of many points is known by some markers, too
+      size: series.every > 1 || series.form === "steps" ? series.x.map((_, i) => (i % series.every ? 0 : 7)) : SIZES[rank] };
+  };
+  const text = (axis, value) => {
+    const place = axis.at.indexOf(value);
+    return `${netwarp.charts.plain(place < 0 ? netwarp.number(value, 6) : axis.text[place])} ${netwarp.charts.plain(axis.unit)}`;
+  };
+
+  function axisOf(axis, room, standoff, texts) {
+    return {
+      title: netwarp.charts.title(axis.label, standoff, room), type: axis.kind === "log" ? "log" : "linear", exponentformat: "none",
+      ...(axis.at.length && { tickvals: axis.at, ticktext: texts(), tickangle: 0 }),
+      ...(axis.span ? { range: axis.span } : { rangemode: axis.from_zero ? "tozero" : "normal" }),
+    };
+  }
+
+  // hidden: set of "line KEY" and "source RANK".
+  netwarp.kinds.chart = function (figure, lookOf, hidden, colours, element) {
+    const { plain, tickTexts, colour, baseLayout } = netwarp.charts;
+    const [width, height] = [element.clientWidth - 70, element.clientHeight - 60];
+    const seen = (one) => !hidden.has("line " + one.key) && !hidden.has("source " + one.source);
+    const boxes = figure.boxes.filter(seen).map((box) => ({
+      type: "box", name: plain(box.label), x: [box.at], lowerfence: [box.quartiles[0]], q1: [box.quartiles[1]], median: [box.quartiles[2]],
+      q3: [box.quartiles[3]], upperfence: [box.quartiles[4]], width: box.width, line: { color: colour(lookOf(box.key)), width: 1.5 },
+      fillcolor: "rgba(0,0,0,0)", hoverinfo: "y", boxpoints: false,
+    }));
+    const series = [...figure.series].reverse().filter(seen).map((one) => {
+      const look = lookOf(one.key);
+      const name = `<b>${plain(one.label)}</b>` + (one.note ? ` (${plain(one.note)})` : "") +
+        (figure.sources.length ? ` · ${plain(figure.sources[one.source])}` : "");
+      const [low, high] = [one.low, one.high];
+      const known = (i) => low.length && low[i] !== null;
+      return {
+        type: "scatter", mode: one.source || one.form === "points" ? "markers" : "lines+markers", name: plain(one.label), x: one.x, y: one.y,
+        line: { color: colour(look), width: 2, dash: look.dash, shape: one.form === "steps" ? "hv" : "linear" }, marker: shape(look, one),
+        error_y: low.some((end) => end !== null)
+          ? { type: "data", symmetric: false, array: one.y.map((y, i) => (known(i) ? high[i] - y : 0)), arrayminus: one.y.map((y, i) => (known(i) ? y - low[i] : 0)),
+            thickness: 1.2, width: 4, color: colour(look) }
+          : undefined,
+        customdata: one.x.map((x, i) => [one.cells.length === 1 ? one.cells[0] : one.cells[i],
+          one.form === "points" ? "" : `<br>${plain(figure.x.title)} ${text(figure.x, x)}`, netwarp.number(one.y[i]),
+          known(i) ? ` (${netwarp.number(low[i])} to ${netwarp.number(high[i])}, n = ${one.n[i]})` : ""]),
+        hovertemplate: `${name}%{customdata[1]}<br>%{customdata[2]}%{customdata[3]} ${plain(figure.y.unit)}<extra></extra>`,
+      };
+    });
+    const layout = baseLayout(colours);
+    Object.assign(layout.xaxis, axisOf(figure.x, width, 10, () => tickTexts(figure.x, width)), { showgrid: false, showline: true });
+    Object.assign(layout.yaxis, axisOf(figure.y, height, 8, () => figure.y.ticks.map(plain)));
+    layout.shapes = figure.bands.map(([from, to]) => (
+      { type: "rect", x0: from, x1: to, yref: "paper", y0: 0, y1: 1, fillcolor: colours.fault, line: { width: 0 }, layer: "below" }));
+    layout.hovermode = "closest";
+    layout.uirevision = figure.x.label + figure.y.label; // a zoom outlives a change of lines or theme, not of axes
+    return { traces: [...boxes, ...series], layout };
+  };
+})();
+
+// Heat maps: panels of the same axes under one colour bar, numbers in their fields.
 (function () {
   const LINE = 17, LETTER = 7;
 
@@ -18,7 +85,7 @@
   }
 
   function draw(figure, lookOf, hidden, colours, element) {
-    const { plain, wrap, title, decades, baseLayout } = netwarp.charts;
+    const { plain, wrap, title, baseLayout } = netwarp.charts;
     const layout = baseLayout(colours);
     const axis = layout.axisTemplate;
     delete layout.xaxis;
@@ -45,8 +112,7 @@
     element.style.height = height + "px";
 
     const log = figure.value.kind === "log";
-    const known = panels.flatMap((panel) => panel.spots.flat()).filter((spot) => spot && spot.value !== null).map((spot) => spot.value);
-    const [low, high] = [Math.min(...known), Math.max(...known)];
+    const [low, high] = figure.value.span;
     const height01 = (value) => (log ? Math.log10(value) : value);
     const span = height01(high) - height01(low) || 1;
     const traces = [];
@@ -91,7 +157,7 @@
         const share = spot.value === null ? null : (height01(spot.value) - height01(low)) / span;
         annotations.push({
           x, y, xref: "x" + id, yref: "y" + id, showarrow: false, captureevents: false,
-          text: spot.value === null ? (spot.why === "nothing to measure" ? "–" : plain(spot.why)) : netwarp.number(spot.value, 3),
+          text: plain(spot.text),
           font: { size: 12, color: share === null ? colours.soft : luminance(share) < 0.18 ? "#fff" : "#000" },
         });
       }));
@@ -102,11 +168,10 @@
     });
     above.forEach(([text, domain, up], i) => annotations.push({ text, xref: "paper", yref: "paper", x: domain.x[0], y: domain.y[1], xanchor: "left",
       yanchor: i ? "bottom" : "top", yshift: up, showarrow: false, align: "left", font: { size: 13, color: colours.text } }));
-    const marks = log ? decades(low, high) : null;
     layout.coloraxis = {
       colorscale: SCALE, cmin: height01(low), cmax: height01(low) + span,
       colorbar: { thickness: 12, outlinewidth: 0, tickfont: { color: colours.soft },
-        len: Math.min(1 - (TOP + HEAD) / plot, 320 / plot), y: 1 - (TOP + HEAD) / plot, yanchor: "top", ...(marks && { tickvals: marks.map(Math.log10), ticktext: marks.map((mark) => netwarp.given(mark)) }) },
+        len: Math.min(1 - (TOP + HEAD) / plot, 320 / plot), y: 1 - (TOP + HEAD) / plot, yanchor: "top", ...(log && { tickvals: figure.value.at.map(Math.log10), ticktext: figure.value.text }) },
     };
     if (!bar) layout.coloraxis.showscale = false; // the numbers stand in the fields
     Object.assign(layout, { annotations, shapes, height, hovermode: "closest", dragmode: false, margin: { l: 8, r: 8, t: 0, b: FOOT } });

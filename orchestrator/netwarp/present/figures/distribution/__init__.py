@@ -1,1 +1,0 @@
-"""Distributions: CDFs and boxes."""
