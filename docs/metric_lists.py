@@ -31,7 +31,7 @@ def entry(metrics: Sequence[CatalogueMetric]) -> str:
     units = ", ".join(dict.fromkeys(metric.unit for metric in metrics))
     facts = [units, first.captured_at, "" if first.flows == "several" else FLOWS.get(first.flows, first.flows)]
     text = f"- {names} ({'; '.join(fact for fact in facts if fact)}): {first.definition}"
-    return fill(text, 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return fill(text, 158, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def listed(group: str) -> str:

@@ -26,17 +26,15 @@ def flow_of(protocol: str, links: Sequence[str] = ("p1",), **changes: Any) -> Fl
     return Flow(name="f", protocol=protocol, sender="a", receiver="b", paths=ways, **(fields | changes))  # type: ignore[arg-type]
 
 
-def at_ends(
-    flow: Flow, tmp_path: Path, sender: Packets | Capture | None, receiver: Packets | Capture | None, t0_ns: int = T
-) -> tuple[FlowPackets | None, FlowPackets | None]:
-    """The flow's packets at its hosts, each with all links in one file; None: that host was not captured."""
-    points: list[CapturePoint | None] = []
-    for node, packets in ((flow.sender, sender), (flow.receiver, receiver)):
-        if not isinstance(packets, Capture | None):
-            (tmp_path / node).mkdir(parents=True, exist_ok=True)
-            packets = read(tmp_path / node, pcap(list(packets)))
-        points.append(None if packets is None else CapturePoint(node, ("p1",), packets))
-    return packets_at_both_ends(flow, points[0], points[1], t0_ns)[:2]
+def at_end(flow: Flow, tmp_path: Path, packets: Packets | Capture, node: str) -> FlowPackets:
+    """The flow's packets at one of its hosts, with all links in one file; times count from T."""
+    if not isinstance(packets, Capture):
+        (tmp_path / node).mkdir(parents=True, exist_ok=True)
+        packets = read(tmp_path / node, pcap(list(packets)))
+    point = CapturePoint(node, ("p1",), packets)
+    ends = packets_at_both_ends(flow, *((point, None) if node == flow.sender else (None, point)), T)
+    (found,) = [end for end in ends[:2] if end is not None]
+    return found
 
 
 def observed(
@@ -48,5 +46,8 @@ def observed(
     **more: Any,
 ) -> FlowObservation:
     """The observation of the flow; times count from T. sender, receiver: packets captured there (ns, bytes)."""
-    ends = at_ends(flow, tmp_path, sender, receiver)
-    return FlowObservation(make_cell("tcp"), flow, *ends, **more)
+    ends = [
+        None if packets is None else at_end(flow, tmp_path, packets, node)
+        for node, packets in ((flow.sender, sender), (flow.receiver, receiver))
+    ]
+    return FlowObservation(make_cell("tcp"), flow, *ends, path_names=("p1",), **more)

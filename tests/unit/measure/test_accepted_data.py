@@ -4,27 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from netwarp.core.types import Flow
-from netwarp.core.types import Path as FlowPath
-from netwarp.measure.capture_point import CapturePoint
 from netwarp.measure.delivery import delivered
-from netwarp.measure.flow_packets import packets_at_both_ends
-from support.captures import read
+from support.observed import at_end, flow_of
 from support.tcp_story import MSS, Story
 
 
 def deliverable(story: Story, place: Path) -> int:
     """Payload that the application could read, by the receiver's capture."""
-    from support.captures import pcap
-
-    way = FlowPath(name="p1", sender_link="p1", receiver_link="p1", bottleneck_bit_s=None, base_rtt_ns=0)
-    flow = Flow(
-        name="f", protocol="tcp", sender="a", receiver="b", paths=(way,), port=80, start_ns=0, stop_ns=10**9,
-        total_bytes=None, message_bytes=MSS,
-    )  # fmt: skip
-    _, receiver, _ = packets_at_both_ends(flow, None, CapturePoint("b", ("p1",), read(place, pcap(story.packets))), 0)
-    assert receiver is not None
-    return int(delivered(receiver, "tcp").payload_bytes.sum())
+    return int(delivered(at_end(flow_of("tcp"), place, story.packets, "b"), "tcp").payload_bytes.sum())
 
 
 def begun() -> Story:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from netwarp.core.types import Flow, Program
-from netwarp.core.types import Path as FlowPath
-from netwarp.measure.capture_point import CapturePoint
+from netwarp.core.types import Program
 from netwarp.measure.delivery import NEVER
-from netwarp.measure.flow_packets import packets_at_both_ends
 from netwarp.measure.pages import AskedPage, asked_pages
 from scapy.layers.inet import IP, TCP
-from support.captures import ether, pcap, read
+from support.captures import T, ether
+from support.observed import at_end, flow_of
 
 MS = 1_000_000
 Timed = tuple[int, bytes]
@@ -39,15 +37,10 @@ def connection(port: int, at: int, pieces: list[tuple[int, int, int]], *, closed
 
 
 def pages_of(place: Path, packets: list[Timed]) -> list[AskedPage]:
-    way = FlowPath(name="p1", sender_link="p1", receiver_link="p1", bottleneck_bit_s=None, base_rtt_ns=0)
-    flow = Flow(
-        name="f", protocol="tcp", sender="b", receiver="a", paths=(way,), port=80, start_ns=0, stop_ns=10**9,
-        total_bytes=None, message_bytes=0, program=Program(("nginx",), ("curl",), listens="sender"),
-    )  # fmt: skip
-    timed = [(time * MS, data) for time, data in sorted(packets, key=lambda each: each[0])]
-    _, client, _ = packets_at_both_ends(flow, None, CapturePoint("a", ("p1",), read(place, pcap(timed))), 0)
-    assert client is not None
-    return asked_pages(client)
+    """The client is host b."""
+    flow = flow_of("tcp", program=Program(("nginx",), ("curl",), listens="sender"))
+    timed = [(T + time * MS, data) for time, data in sorted(packets, key=lambda each: each[0])]
+    return asked_pages(at_end(flow, place, timed, "b"))
 
 
 def test_a_page_is_the_connections_that_are_open_together(tmp_path: Path) -> None:

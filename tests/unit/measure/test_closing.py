@@ -5,12 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from netwarp.core.types import Flow
-from netwarp.core.types import Path as FlowPath
-from netwarp.measure.capture_point import CapturePoint
-from netwarp.measure.flow_packets import packets_at_both_ends
 from netwarp.measure.groups.timers import unclosed_ends
-from support.captures import ISN, T, chunk, pcap, read, sctp, segment
+from support.captures import ISN, T, chunk, sctp, segment
+from support.observed import at_end, flow_of
 from support.sctp_story import Packet, at_receiver, handshake
 from support.tcp_story import MS, PEER, Story
 
@@ -19,18 +16,11 @@ LAST_ACK = segment(ISN + 1002, ack=PEER + 2, window=502)
 
 
 def unclosed(protocol: str, at_sender: list[Packet], at_receiver: list[Packet], tmp_path: Path) -> float:
-    way = FlowPath(name="p1", sender_link="p1", receiver_link="p1", bottleneck_bit_s=None, base_rtt_ns=0)
-    flow = Flow(
-        name="f", protocol=protocol, sender="a", receiver="b", paths=(way,), port=80, start_ns=0, stop_ns=None,  # type: ignore[arg-type]
-        total_bytes=None, message_bytes=100,
-    )  # fmt: skip
-    points = []
-    for node, packets in (("a", at_sender), ("b", at_receiver)):
-        (tmp_path / node).mkdir()
-        points.append(CapturePoint(node, ("p1",), read(tmp_path / node, pcap(packets))))
-    ends = packets_at_both_ends(flow, *points, T)[:2]
-    assert ends[0] is not None and ends[1] is not None
-    return unclosed_ends(ends[0], ends[1])
+    ends = (
+        at_end(flow_of(protocol), tmp_path, packets, node)
+        for node, packets in zip("ab", (at_sender, at_receiver), strict=True)
+    )
+    return unclosed_ends(*ends)
 
 
 def closing() -> Story:

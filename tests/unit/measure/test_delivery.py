@@ -7,13 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from netwarp.core.types import Flow
-from netwarp.core.types import Path as FlowPath
-from netwarp.measure.capture_point import HOST_TABLES, CapturePoint
 from netwarp.measure.delivery import delivered
-from netwarp.measure.flow_packets import packets_at_both_ends
-from support.captures import T, pcap, read
+from support.captures import T
 from support.mptcp_packets import ACK, KEYS, MS, RST, SYN, first_number, joined, opened, option, segment, sent
+from support.observed import at_end, flow_of
 
 REASON = option(8, b"\0")
 """MP_TCPRST (RFC 8684 3.6)."""
@@ -31,14 +28,8 @@ def closed(path: int) -> bytes:
 
 def readable(tmp_path: Path, protocol: str, packets: Sequence[bytes]) -> int:
     """Bytes that the receiving application could read, from one packet a millisecond at its interface."""
-    capture = read(tmp_path, pcap([(T + at * MS, packet) for at, packet in enumerate(packets)]), tables=HOST_TABLES)
-    ways = tuple(FlowPath(f"p{n}", f"p{n}", f"p{n}", bottleneck_bit_s=None, base_rtt_ns=0) for n in (1, 2))
-    flow = Flow(
-        name="f", protocol=protocol, sender="a", receiver="b", paths=ways, port=80, start_ns=0,  # type: ignore[arg-type]
-        stop_ns=10**9, total_bytes=None, message_bytes=100,
-    )  # fmt: skip
-    _, receiver, _ = packets_at_both_ends(flow, None, CapturePoint("b", ("p1",), capture), 0)
-    assert receiver is not None
+    timed = [(T + at * MS, packet) for at, packet in enumerate(packets)]
+    receiver = at_end(flow_of(protocol, ("p1", "p2")), tmp_path, timed, "b")
     return int(delivered(receiver, protocol).payload_bytes.sum())
 
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from netwarp.core.types import Flow
-from netwarp.core.types import Path as FlowPath
-from netwarp.measure.capture_point import CapturePoint
-from netwarp.measure.flow_packets import packets_at_both_ends
 from netwarp.measure.sent_data import outstanding_of
-from support.captures import T, pcap, read
+from support.captures import T
+from support.observed import at_end, flow_of
 from support.sctp_story import data, handshake, sack
 from support.tcp_story import Story
 
@@ -20,14 +17,8 @@ SCTP_FIRST_LOST = [data(250, 0), data(250, 1), data(250, 2), sack(350, -1, [(1, 
 
 
 def initial_packets(protocol: str, packets: list[tuple[int, bytes]], tmp_path: Path) -> int | None:
-    way = FlowPath(name="p1", sender_link="p1", receiver_link="p1", bottleneck_bit_s=None, base_rtt_ns=0)
-    flow = Flow(
-        name="f", protocol=protocol, sender="a", receiver="b", paths=(way,), port=80, start_ns=0, stop_ns=None,  # type: ignore[arg-type]
-        total_bytes=None, message_bytes=100,
-    )  # fmt: skip
-    sender, _, _ = packets_at_both_ends(flow, CapturePoint("a", ("p1",), read(tmp_path, pcap(packets))), None, T)
-    assert sender is not None
-    outstanding = outstanding_of(flow, sender)
+    flow = flow_of(protocol)
+    outstanding = outstanding_of(flow, at_end(flow, tmp_path, packets, "a"))
     assert outstanding is not None
     return outstanding.initial_packets
 

@@ -6,13 +6,11 @@ import struct
 from pathlib import Path
 
 import pytest
-from netwarp.core.types import Flow, OptionValue
-from netwarp.core.types import Path as FlowPath
+from netwarp.core.types import OptionValue
 from netwarp.core.wire import FIRST, I_DATA, LAST, UNORDERED
-from netwarp.measure.capture_point import CapturePoint
-from netwarp.measure.flow_packets import packets_at_both_ends
 from netwarp.measure.message_delays import NEVER, Messages, messages_of
-from support.captures import ISN, T, association, chunk, data_chunk, pcap, read, sctp
+from support.captures import ISN, T, association, chunk, data_chunk, sctp
+from support.observed import at_end, flow_of
 
 MS = 1_000_000
 STEP_NS, DELAY_NS = 100 * MS, 20 * MS
@@ -37,24 +35,17 @@ def found(
     """The messages of a flow. lost: places in `sent` that never arrive; late: place -> ms of its arrival; all others
     arrive DELAY_NS later.
     """
-    way = FlowPath(name="p1", sender_link="p1", receiver_link="p1", bottleneck_bit_s=None, base_rtt_ns=0)
-    flow = Flow(
-        name="f", protocol="sctp", sender="a", receiver="b", paths=(way,), port=80, start_ns=0, stop_ns=10**9,
-        total_bytes=None, message_bytes=100, sender_options={"interval_ns": STEP_NS, **options},
-    )  # fmt: skip
+    flow = flow_of("sctp", stop_ns=10**9, sender_options={"interval_ns": STEP_NS, **options})
     handshake = [(T - 10 + n, packet) for n, packet in enumerate(association())]
     came = [
         ((late or {}).get(place, at_ms + DELAY_NS / MS), part)
         for place, (at_ms, part) in enumerate(sent)
         if place not in lost
     ]
-    points = []
-    for name, packets in (("a", sent), ("b", sorted(came))):
-        timed = [(T + round(at_ms * MS), sctp(22, part)) for at_ms, part in packets]
-        (tmp_path / name).mkdir(exist_ok=True)
-        points.append(CapturePoint(name, ("p1",), read(tmp_path / name, pcap([*handshake, *timed]))))
-    sender, receiver, _ = packets_at_both_ends(flow, points[0], points[1], T)
-    assert sender is not None and receiver is not None
+    sender, receiver = (
+        at_end(flow, tmp_path, handshake + [(T + round(at_ms * MS), sctp(22, part)) for at_ms, part in packets], node)
+        for node, packets in (("a", sent), ("b", sorted(came)))
+    )
     messages = messages_of(flow, sender, receiver, 0)
     assert messages is not None
     return messages

@@ -1,4 +1,4 @@
-"""docs/metrics.md lists the metrics, the columns, and the totals, series and events of each protocol, and no others."""
+"""docs/metrics.md lists the metrics, the tables, and the totals, series and events of each protocol, and no others."""
 
 from __future__ import annotations
 
@@ -22,12 +22,9 @@ from support.tcp_story import Story
 PAGE = (ROOT / "docs" / "metrics.md").read_text()
 
 
-def test_every_column_of_every_table_is_listed() -> None:
-    section = PAGE[PAGE.index("## The tables") :].replace("\n  ", " ")
-    for table, layout in layouts().items():
-        (row,) = re.findall(rf"^- `{table}` \(.*?\): (.*)$", section, re.MULTILINE)
-        columns = [name + ("[2]" if layout[name].shape == (2,) else "") for name in layout.names or ()]
-        assert row.split(", ") == columns
+def test_every_table_is_described() -> None:
+    section = PAGE[PAGE.index("## The tables") : PAGE.index("Rules worth knowing:")]
+    assert set(re.findall(r"of\s`(\w+)`", section)) == set(layouts())
 
 
 def test_the_lists_of_metrics_are_those_of_the_catalogue() -> None:

@@ -8,12 +8,9 @@ import pytest
 from netwarp.captures import read_captures
 from netwarp.captures.sctp import analyze_sctp
 from netwarp.core.metrics.catalogue import METRICS
-from netwarp.core.types import Flow
-from netwarp.core.types import Path as FlowPath
-from netwarp.measure.capture_point import CapturePoint
 from netwarp.measure.delivery import delivered
-from netwarp.measure.flow_packets import packets_at_both_ends
-from support.captures import ISN, association, chunk, data_chunk, pcap, read, recorded, sctp, timed
+from support.captures import ISN, association, chunk, data_chunk, recorded, sctp, timed
+from support.observed import at_end, flow_of
 from support.recorded_cell import STOP, T0, derive, make_cell, make_directory
 
 LINKS = {"sctp": ["p1", "p2"], "bundle": ["p1"]}
@@ -63,12 +60,5 @@ def test_the_cost_of_a_transfer_counts_both_directions(name: str, tmp_path: Path
 def test_data_after_the_abort_is_not_delivered(aborts: list[bytes], delivered_bytes: int, tmp_path: Path) -> None:
     """An ABORT on a free path overtakes what is queued on another: the receiver drops that, RFC 9260 9.1."""
     data = [sctp(22, data_chunk(ISN + number, ssn=number)) for number in range(6)]
-    capture = read(tmp_path, pcap(timed([*association(), *data[:4], *aborts, *data[4:]])))
-    way = FlowPath(name="p1", sender_link="p1", receiver_link="p1", bottleneck_bit_s=None, base_rtt_ns=0)
-    flow = Flow(
-        name="f", protocol="sctp", sender="a", receiver="b", paths=(way,), port=80, start_ns=0, stop_ns=10**9,
-        total_bytes=None, message_bytes=100,
-    )  # fmt: skip
-    _, receiver, _ = packets_at_both_ends(flow, None, CapturePoint("b", ("p1",), capture), 0)
-    assert receiver is not None
+    receiver = at_end(flow_of("sctp"), tmp_path, timed([*association(), *data[:4], *aborts, *data[4:]]), "b")
     assert delivered(receiver, "sctp").payload_bytes.sum() == delivered_bytes

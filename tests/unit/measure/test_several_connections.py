@@ -7,10 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from netwarp.core.types import Flow
-from netwarp.core.types import Path as FlowPath
 from netwarp.core.wire import TCP
-from netwarp.measure.capture_point import CapturePoint
-from netwarp.measure.flow_packets import FlowPackets, packets_at_both_ends
+from netwarp.measure.flow_packets import FlowPackets
 from netwarp.measure.groups.recovery import undelivered
 from netwarp.measure.groups.timers import timer_metrics
 from netwarp.measure.observation import FlowObservation
@@ -18,7 +16,8 @@ from netwarp.measure.planned_paths import Fault
 from netwarp.measure.sent_data import arrival_of_first_sent_since
 from scapy.layers.inet import IP
 from scapy.layers.inet import TCP as Segment
-from support.captures import ISN, T, Timed, chunk, data_chunk, ether, init_chunk, pcap, read, sctp
+from support.captures import ISN, T, Timed, chunk, data_chunk, ether, init_chunk, sctp
+from support.observed import at_end, flow_of
 from support.recorded_cell import make_cell
 
 MS = 1_000_000
@@ -32,23 +31,12 @@ def segment(port: int, number: int, payload: int = 0, flags: str = "A") -> bytes
 
 
 def ends(flow: Flow, tmp_path: Path, sent: list[Timed], came: list[Timed]) -> tuple[FlowPackets, FlowPackets]:
-    points = []
-    for name, packets in (("a", sent), ("b", came)):
-        (tmp_path / name).mkdir()
-        capture = read(tmp_path / name, pcap([(T + at_ns, raw) for at_ns, raw in packets]))
-        points.append(CapturePoint(name, ("p1",), capture))
-    sender, receiver, _ = packets_at_both_ends(flow, points[0], points[1], T)
-    assert sender is not None and receiver is not None
+    sender, receiver = (
+        at_end(flow, tmp_path, [(T + at_ns, raw) for at_ns, raw in packets], node)
+        for node, packets in (("a", sent), ("b", came))
+    )
     assert len(sender.data_direction) == len(receiver.data_direction) == 2
     return sender, receiver
-
-
-def flow_of(protocol: str) -> Flow:
-    way = FlowPath(name="p1", sender_link="p1", receiver_link="p1", bottleneck_bit_s=None, base_rtt_ns=0)
-    return Flow(
-        name="f", protocol=protocol, sender="a", receiver="b", paths=(way,), port=80, start_ns=0, stop_ns=None,  # type: ignore[arg-type]
-        total_bytes=None, message_bytes=100,
-    )  # fmt: skip
 
 
 SYNS: list[Timed] = [(0, segment(1000, 0, flags="S")), (1, segment(1001, 0, flags="S"))]
