@@ -176,7 +176,7 @@ def judge(path: Path) -> Row:
             claimed["fast"] += connection.totals.get("fast_retransmitted_chunks") or 0
             claimed["timeout"] += connection.totals.get("timeout_retransmitted_chunks") or 0
         chunks = read_captures([path]).chunks
-        tsn = chunks["tsn"][(chunks["type"] == DATA)].astype(np.int64)
+        tsn = chunks["tsn"][(chunks["type"] == DATA) & (chunks["direction"] == 0)].astype(np.int64)
         shown = int((tsn[1:] <= np.maximum.accumulate(tsn)[:-1]).sum()) if len(tsn) else 0
         shown, reordered = min(shown, truth.again), shown
     else:

@@ -14,6 +14,8 @@ from .native import CHECKSUMS, UNFINISHED, Handle, Ints, Rows
 TOTAL_TABLES = ("sources", "interfaces", "paths", "flows", "flow_paths", "tunnels", "conversations")
 ROW_TABLES = ("packets", "segments", "chunks", "sacks", "blocks", "inits", "addresses", "causes", "mptcp_options")
 """The tables kept unless others are asked for: all but `identities`."""
+CLEAR_NS = 1_000_000
+"""Of a shorter round trip a host's own times are as large a part as the way."""
 NEAR = 0.25
 """A capture point nearer than this share of the round trip to one end counts as at that end."""
 AT_REST_NS = 200_000_000

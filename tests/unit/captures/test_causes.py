@@ -22,7 +22,8 @@ def test_recorded(capture: Path) -> None:
     """At least 90 % right, at most 1 % wrong, no headline of timeouts that the kernel did not have."""
     row = judge(capture)
     assert row.truth.again > 0
-    assert row.shown == row.truth.again
+    at_receiver = row.dimensions["captured at"] == "receiver"  # what was lost on the way is not in the capture
+    assert 0 < row.shown <= row.truth.again if at_receiver else row.shown == row.truth.again
     assert row.kept, "\n".join(table([row]))
 
 

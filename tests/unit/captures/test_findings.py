@@ -126,7 +126,8 @@ def test_an_association_with_data_both_ways_says_both(tmp_path: Path) -> None:
     lines = detail_lines(connection)
     assert ("seen from", "at 10.1.0.1, the data's sender") in lines
     place = lines.index(("also data from", "10.1.0.2:80"))
-    assert [label for label, _ in lines[place + 1 :]] == ["zero windows"]
+    assert lines[place + 1] == ("sent again", "1 probe of a zero window")
+    assert [label for label, _ in lines[place + 2 :]] == ["zero windows"]
 
 
 def test_a_closed_window_and_a_reset(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_head_of_line_delay_by_stream_and_as_one_stream(tmp_path: Path) -> None:
     assert (two["stream"], two["hol_blocking_mean_s"]) == (2, 0)
     assert analysis.totals["hol_blocking_mean_s"] == pytest.approx(0.0225)
     assert analysis.totals["hol_blocking_one_stream_max_s"] == pytest.approx(0.1)
-    assert analysis.totals["fast_retransmitted_chunks"] is None
+    assert analysis.totals["t3_expiries"] is None
 
 
 def test_unordered_messages_wait_for_nobody(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from netwarp.captures.sctp.interval_search import (
     unique_with_places,
 )
 from netwarp.captures.sctp.messages import messages
-from netwarp.captures.sctp.retransmissions import _expiries, _third_miss
+from netwarp.captures.sctp.retransmissions import _expiries, _least_round_trip_ns, _third_miss
 from netwarp.captures.sctp.timing import outstanding
 from support.capture_bytes import assert_same_tables, read_bytes, records, shifted_sctp
 from support.captures import T, data_chunk, init_chunk, pcap, read, recorded, sack_chunk, sctp
@@ -197,8 +197,11 @@ def test_retransmissions_agree_with_a_sender_that_counts(drawn: list[Any]) -> No
 
 
 def _marked(found: Association) -> Any:
-    third = _third_miss(found.sent, found.reports, found.again.row)
-    return _expiries(found.sent, found.reports, found.again.row, third)[1]
+    sent, reports, row = found.sent, found.reports, found.again.row
+    before = sent.before[row]
+    third = _third_miss(sent, reports, row, before)
+    waited, until = third == len(reports.moment), reports.moment_of(third)
+    return _expiries(sent, reports, row, before, waited, until, _least_round_trip_ns(sent, reports))[1]
 
 
 CHUNKS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4), st.booleans()), min_size=1, max_size=12)

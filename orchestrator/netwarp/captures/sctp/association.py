@@ -8,6 +8,7 @@ import numpy as np
 
 from ...core.wire import (
     ABORT,
+    COOKIE_ACK,
     COOKIE_ECHO,
     FORWARD_TSN,
     I_FORWARD_TSN,
@@ -16,8 +17,8 @@ from ...core.wire import (
     SHUTDOWN,
     SHUTDOWN_COMPLETE,
 )
-from ..capture import NEAR, Capture, rows_of_flow
-from ..native import NONE, UNKNOWN, Ints, Rows
+from ..capture import CLEAR_NS, NEAR, Capture, rows_of_flow
+from ..native import NONE, UNKNOWN, Bools, Ints, Rows
 from .columns import Columns
 from .messages import Messages, messages
 from .outages import Outages, outages
@@ -105,7 +106,8 @@ class Association:
     @functools.cached_property
     def again(self) -> Retransmissions:
         """The retransmissions and their causes."""
-        return retransmissions(self.sent, self.reports, self._duplicates())
+        near_ns = None if self.point == "sender" else self._near_ns
+        return retransmissions(self.sent, self.reports, self._duplicates(), near_ns)
 
     @functools.cached_property
     def messages(self) -> Messages:
@@ -143,26 +145,59 @@ class Association:
         return outages(self.sent, self.reports, self.again, self.outstanding)
 
     @functools.cached_property
-    def point(self) -> str:
-        """The side at which the capture was taken: "sender" (of the data) or "receiver", if that end answers the
-        handshake (INIT to INIT ACK, INIT ACK to COOKIE ECHO) in less than a quarter of the round trip; "middle" if
-        neither does; "unknown" without a handshake.
+    def _handshake_ns(self) -> tuple[int, int] | None:
+        """Time from the capture point to the initiator and back, and to the responder and back, by the handshake (INIT
+        ACK to COOKIE ECHO, INIT to INIT ACK); None: not seen.
         """
         times = [self.chunks["time_ns"][self.columns.of_type(kind)] for kind in (INIT, INIT_ACK, COOKIE_ECHO)]
         if not all(len(times_of_kind) for times_of_kind in times):
-            return "unknown"
+            return None
         # the last INIT ACK before the COOKIE ECHO, and the last INIT before that: earlier ones were lost
         echo = times[2][0]
         answered = times[1][times[1] <= echo]
         asked = times[0][times[0] <= (answered[-1] if len(answered) else echo)]
         if not len(answered) or not len(asked):
+            return None
+        return int(echo - answered[-1]), int(answered[-1] - asked[-1])
+
+    @property
+    def _near_ns(self) -> int | None:
+        """Time from the capture point to the data's sender and back: the least by the handshake (COOKIE ACK to the
+        first DATA too, since a COOKIE ECHO may have been lost) and by HEARTBEATs.
+        """
+        if self._handshake_ns is None:
+            return None
+        beats = self.heartbeats
+        asked = beats.answered & (beats.direction != self.direction)
+        least = int((beats.answered_ns - beats.time_ns)[asked].min(initial=self._handshake_ns[self.direction]))
+        up = self.chunks[self.columns.of_type(COOKIE_ACK)]
+        if not self.direction and len(up) and up["packet"][0] < self.columns["packet"][-1]:
+            after = self.sent.rows["time_ns"][self.sent.moment > self.order(up["packet"][:1])[0]]
+            least = min(least, int((after[:1] - up["time_ns"][0]).min(initial=least)))
+        return least
+
+    @functools.cached_property
+    def point(self) -> str:
+        """The side at which the capture was taken: "sender" (of the data) or "receiver", if that end answers the
+        handshake in less than a quarter of the round trip; "middle" if neither does; "unknown" without a handshake,
+        or if that took so little that the hosts' own times count and data were lost before they came here.
+        """
+        round_trip = sum(self._handshake_ns or ())
+        if self._handshake_ns is None or not round_trip:
             return "unknown"
-        to_initiator, to_responder = echo - answered[-1], answered[-1] - asked[-1]
-        to_sender, round_trip = (to_responder if self.direction else to_initiator), to_initiator + to_responder
-        if not round_trip:
-            return "unknown"
+        to_sender = self._handshake_ns[self.direction]
         near, far = to_sender < NEAR * round_trip, to_sender > (1 - NEAR) * round_trip
+        if near and round_trip < CLEAR_NS and (np.diff(self.columns["tsn"][self._new_data]) < 0).any():
+            return "unknown"
         return "sender" if near else "receiver" if far else "middle"
+
+    @property
+    def _new_data(self) -> Bools:
+        """The chunks that carry data not seen before."""
+        chunks = self.columns
+        mine: Bools = chunks.is_data & (chunks["direction"] == self.direction) & (chunks["tsn"] != UNKNOWN)
+        mine &= ~chunks["is_retransmission"]
+        return mine
 
     @functools.cached_property
     def paths(self) -> list[int]:

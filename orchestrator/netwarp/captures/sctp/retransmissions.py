@@ -4,8 +4,12 @@ Fast: since its last transmission three reports marked the TSN as missing (RFC 9
 acknowledge a higher TSN count, and in fast recovery those that move the cumulative TSN; once per TSN, step 6). Timeout:
 all others, and those that a T3 expiry of their path had marked before the third report (6.3.3). Zero window probe: the
 timer expired, but the receiver had answered that its window is closed: it discards what it has no room for, and the
-sender asks again (6.1 A). The analysis needs the sender's capture: it cannot see reports that were lost before they
-reached the capture point.
+sender asks again (6.1 A).
+
+Away from the sender the same rules hold for what the sender had heard: each report by the round trip between the
+capture point and the sender later than it passed here. What was lost on the way is not seen there. So a chunk that
+comes late enough to be an answer to its gap is a retransmission too (inferred), and where an earlier retransmission may
+have been lost, the time since the sender had reason to send tells a timer, or nothing does.
 """
 
 from __future__ import annotations
@@ -14,11 +18,20 @@ import dataclasses
 
 import numpy as np
 
+from ..capture import CLEAR_NS
 from ..native import UNKNOWN, Bools, Ints
 from .interval_search import NextAbove, search_ascending
 from .transmissions import NEVER, Acknowledgements, Transmissions
 
 MISSES = 3
+SHORTEST_RTO_NS = 900_000_000
+"""RTO.Min of RFC 9260 16, 1 s, less what the way may have shortened: what a capture away from the sender needs to see
+of silence before it tells a timer.
+"""
+SHORTEST_TIMER_NS = 20_000_000
+"""No timer is set to less where the clock ticks at 100 Hz."""
+OVERDUE = 1.5
+"""Shortest round trips within which no T3 expires."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,8 +39,9 @@ class Retransmissions:
     """One value per retransmission, in the order of the capture. row: of Transmissions; from_path: path of the
     transmission before; third: the report that marked it as missing for the third time, or their count.
 
-    expiries: indices in `row` of the first retransmission after each T3 expiry but those of probes. not_matched:
-    reported duplicates that belong to no retransmission (the network duplicated the packet).
+    inferred: the transmission before was lost before the capture point. expiries: indices in `row` of the first
+    retransmission after each T3 expiry but those of probes. not_matched: reported duplicates that belong to no
+    retransmission (the network duplicated the packet).
     """
 
     row: Ints
@@ -37,6 +51,7 @@ class Retransmissions:
     probe: Bools
     unknown: Bools
     spurious: Bools
+    inferred: Bools
     expiries: Ints
     not_matched: int
 
@@ -47,32 +62,52 @@ class Retransmissions:
 
 
 def retransmissions(
-    sent: Transmissions, reports: Acknowledgements, duplicates: tuple[Ints, Ints] | None = None
+    sent: Transmissions,
+    reports: Acknowledgements,
+    duplicates: tuple[Ints, Ints] | None = None,
+    near_ns: int | None = None,
 ) -> Retransmissions:
     """Classify the retransmissions. duplicates: TSN and time (ns) of every copy that arrived beside the first one, from
     the receiver's capture; without it the duplicates that the receiver's reports show are used (at most as many as
-    reached this capture point).
+    reached this capture point). near_ns: time from the capture point to the sender and back; None: at the sender.
     """
-    row = sent.repeated
-    before = sent.before[row]
-    third = _third_miss(sent, reports, row)
-    count = len(reports.moment)
-    at_first = _later(sent, row, third < count)
-    expiry, by, marked = _expiries(sent, reports, row, np.where(at_first, count, third))
-    # once fast, a TSN waits for the timer from then on; only now is it known which were marked by it before
-    later = _later(sent, row, (third < count) & ~marked)
-    if (later != at_first).any():
-        expiry, by, marked = _expiries(sent, reports, row, np.where(later, count, third))
     if duplicates is None:
         tsn, after = reports.duplicate_tsn, reports.moment[reports.duplicate_by]
         key = sent.moment
     else:
         tsn, after = duplicates
         key = sent.rows["time_ns"]
+    row, before = sent.repeated, sent.before[sent.repeated]
+    if near_ns is not None:
+        near_ns = _reaction_ns(sent, reports, near_ns)
+        row, before = _with_inferred(sent, reports, near_ns)
     spurious, left = _spurious(sent, row, key, tsn, after)
+    inferred = sent.nth[row] == 0
+    if near_ns is not None:
+        sent, reports = _as_heard(sent, reports, near_ns)
+    third, count = _third_miss(sent, reports, row, before), len(reports.moment)
+    shortest_ns, unclear = _least_round_trip_ns(sent, reports), np.zeros(len(row), dtype=np.bool_)
+    if near_ns is not None:
+        shortest_ns = max(SHORTEST_RTO_NS, near_ns)
+        prompt, took_ns = _prompt(sent, reports, row, third, near_ns)
+        unclear = (third < count) & ~prompt & (took_ns < shortest_ns)
+        third = np.where(prompt, third, count)
+
+    def expiries(later: Bools) -> tuple[Ints, Ints, Bools]:
+        no_miss = later | (third == count)
+        # away from the sender a chunk with three misses that comes behind an expiry was sent and lost before it
+        until = np.where(no_miss | (near_ns is not None), NEVER, reports.moment_of(third))
+        return _expiries(sent, reports, row, before, no_miss & ~unclear, until, shortest_ns)
+
+    at_first = _later(sent, row, third < count)
+    expiry, by, marked = expiries(at_first)
+    # once fast, a TSN waits for the timer from then on; only now is it known which were marked by it before
+    later = _later(sent, row, (third < count) & ~marked)
+    if (later != at_first).any():
+        expiry, by, marked = expiries(later)
     # what waited for the timer, and cannot have: its sender takes it for another chunk's retransmission by the timer
     fast = (third < count) & ~(later & (by >= 0)) & ~marked
-    discarded = np.append(_discarded(sent, reports, row), False)
+    discarded = np.append(_discarded(sent, reports, row, before), False)
     probe = ~fast & (discarded[:-1] | discarded[by])  # or marked by a probe's expiry, and sent when the window opened
     return Retransmissions(
         row=row,
@@ -82,16 +117,95 @@ def retransmissions(
         probe=probe,
         unknown=~probe & (third == count) & (by < 0),
         spurious=spurious,
+        inferred=inferred,
         expiries=expiry[~probe[expiry]],
         not_matched=left,
     )
 
 
-def _discarded(sent: Transmissions, reports: Acknowledgements, row: Ints) -> Bools:
+def _sent_again(sent: Transmissions, near_ns: int) -> tuple[Ints, Ints]:
+    """The rows of retransmissions, and for each the row of the transmission before. What followed that one stands for
+    it if it came late, or never: then the chunk fills a gap, no sooner than an answer to the gap can come.
+    """
+    late, beyond = _late(sent)
+    before = sent.before.copy()
+    before[late] = beyond
+    copy = sent.after[late]
+    before[copy[copy >= 0]] = beyond[copy >= 0]
+    answers = sent.rows["time_ns"][late] - sent.rows["time_ns"][beyond] >= near_ns
+    row = np.sort(np.concatenate([sent.repeated, late[answers]]))
+    return row, before[row]
+
+
+def _with_inferred(sent: Transmissions, reports: Acknowledgements, near_ns: int) -> tuple[Ints, Ints]:
+    """The same, but for chunks that came late and then again, promptly: the first was the original."""
+    row, before = _sent_again(sent, near_ns)
+    heard = _as_heard(sent, reports, near_ns)
+    prompt = np.zeros(len(sent) + 1, dtype=np.bool_)
+    prompt[row], _ = _prompt(*heard, row, _third_miss(*heard, row, before), near_ns)
+    stays = (sent.nth[row] > 0) | ~prompt[sent.after[row]]
+    return row[stays], before[stays]
+
+
+def _reaction_ns(sent: Transmissions, reports: Acknowledgements, near_ns: int) -> int:
+    """The shortest time from a third miss to its chunk, if that is shorter than near_ns: a handshake takes longer, but
+    not twice as long where the way is most of it.
+    """
+    least_ns = near_ns // 2 if near_ns >= CLEAR_NS else 0
+    row, before = _sent_again(sent, least_ns)
+    third = _third_miss(sent, reports, row, before)
+    took_ns = sent.rows["time_ns"][row] - reports.time_of(third)
+    return int(took_ns[took_ns >= least_ns].min(initial=near_ns))
+
+
+def _late(sent: Transmissions) -> tuple[Ints, Ints]:
+    """Chunks that come after higher TSNs and were not seen before, and the first row with a higher TSN."""
+    highest = np.maximum.accumulate(sent.rows["tsn"])
+    late = np.flatnonzero(sent.new & (sent.rows["tsn"] < highest))
+    return late, np.searchsorted(highest, sent.rows["tsn"][late], side="right")
+
+
+def _as_heard(sent: Transmissions, reports: Acknowledgements, near_ns: int) -> tuple[Transmissions, Acknowledgements]:
+    """The same with the moments and times at which the sender heard the reports, as if it had sent when its chunks
+    passed here.
+    """
+    time_ns = np.maximum.accumulate(reports.time_ns) + near_ns
+    following = np.searchsorted(np.maximum.accumulate(sent.rows["time_ns"]), time_ns)
+    moment = 2 * np.append(sent.moment, sent.moment[-1:] + 1)
+    heard = moment[following] - 1 if len(sent) else moment[:0]
+    return dataclasses.replace(sent, moment=moment[:-1]), dataclasses.replace(reports, moment=heard, time_ns=time_ns)
+
+
+def _prompt(sent: Transmissions, reports: Acknowledgements, row: Ints, third: Ints, near_ns: int) -> tuple[Bools, Ints]:
+    """For each: does it come so soon after its third miss, or after progress since, that no timer can have sent it? And
+    the time since then. An RTO is well over the round trip, and over what queues usually add to it. Where more follows
+    than a timer sends, and behind a prompt one with a lower TSN, the wait may be longer, but less than half the
+    shortest RTO seen.
+    """
+    time_ns, tsn = sent.rows["time_ns"], sent.rows["tsn"][row]
+    moved = np.flatnonzero(reports.moved)
+    last = np.searchsorted(reports.moment[moved], sent.moment[row]) - 1
+    progress_ns = np.where(last >= 0, np.append(reports.time_ns[moved], 0)[last], time_ns[0] if len(sent) else 0)
+    there = third < len(reports.moment)
+    took_ns = time_ns[row] - np.maximum(np.append(reports.time_ns, 0)[third], progress_ns)
+    soon_ns = max(SHORTEST_TIMER_NS, OVERDUE * _least_round_trip_ns(sent, reports))
+    waited_ns = (time_ns[row] - progress_ns)[~there]
+    limit_ns = min(SHORTEST_RTO_NS, int(waited_ns[waited_ns > soon_ns].min(initial=SHORTEST_RTO_NS))) // 2
+    usual_ns = 3 * int(np.median(took_ns[there])) if there.any() else 0
+    following = np.searchsorted(sent.moment, sent.moment[row], side="right")
+    followed = np.append(time_ns, NEVER)[following] - time_ns[row] < near_ns
+    prompt = there & (took_ns <= np.maximum(soon_ns, np.where(followed, limit_ns, min(limit_ns, usual_ns))))
+    chained = there & (np.diff(tsn, prepend=NEVER) > 0) & (np.diff(time_ns[row], prepend=0) <= soon_ns)
+    place = np.arange(len(row))
+    begins, first = (np.maximum.accumulate(np.where(mask, place, -1)) for mask in (prompt, ~chained))
+    return prompt | (chained & (begins >= first)), took_ns
+
+
+def _discarded(sent: Transmissions, reports: Acknowledgements, row: Ints, before: Ints) -> Bools:
     """For each: did the receiver discard the transmission before? The first report after it (but what was on its way by
     then: half a round trip), or the last one, announces a window of zero and covers nothing from this TSN on.
     """
-    before, discarded = sent.before[row], np.zeros(len(row), dtype=np.bool_)
+    discarded = np.zeros(len(row), dtype=np.bool_)
     since_ns = sent.rows["time_ns"][before] + _least_round_trip_ns(sent, reports) // 2
     first = np.searchsorted(reports.moment, sent.moment[before], side="right")
     last = np.searchsorted(reports.moment, sent.moment[row]) - 1
@@ -113,7 +227,7 @@ def _later(sent: Transmissions, row: Ints, fast: Bools) -> Bools:
     return later
 
 
-def _third_miss(sent: Transmissions, reports: Acknowledgements, again: Ints) -> Ints:
+def _third_miss(sent: Transmissions, reports: Acknowledgements, again: Ints, again_before: Ints) -> Ints:
     """The third report that marked each retransmission's TSN as missing since its last transmission; their count if
     there is none.
 
@@ -121,10 +235,10 @@ def _third_miss(sent: Transmissions, reports: Acknowledgements, again: Ints) -> 
     sender's own queue: it is a retransmission that may have begun a fast recovery.
     """
     highest = np.maximum.accumulate(sent.rows["tsn"])
-    late = np.flatnonzero(sent.new & (sent.rows["tsn"] < highest))
+    late, beyond = _late(sent)
     row = np.concatenate([again, late])
     tsn = sent.rows["tsn"][row]
-    before = np.concatenate([sent.before[again], np.searchsorted(highest, sent.rows["tsn"][late], side="right")])
+    before = np.concatenate([again_before, beyond])
     since = np.searchsorted(reports.moment, sent.moment[before])
     until = np.minimum(np.searchsorted(reports.moment, sent.moment[row]), reports.acked_by[sent.unit[row]])
     # a report without gaps calls nothing missing
@@ -164,33 +278,41 @@ def _recovery(reports: Acknowledgements, highest: Ints, third: Ints) -> Bools:
     return inside
 
 
-def _expiries(sent: Transmissions, reports: Acknowledgements, row: Ints, third: Ints) -> tuple[Ints, Ints, Bools]:
+def _expiries(
+    sent: Transmissions,
+    reports: Acknowledgements,
+    row: Ints,
+    before: Ints,
+    waited: Bools,
+    until: Ints,
+    shortest_ns: int,
+) -> tuple[Ints, Ints, Bools]:
     """The first retransmission after each T3 expiry; for each retransmission that of the first expiry since it had been
-    sent, or -1; and the retransmissions that an expiry had marked.
+    sent, or -1; and the retransmissions that an expiry had marked before the moment `until`. waited: those that had to
+    wait for the timer.
 
     An expiry marks everything that is outstanding on its path. The timer starts again when the cumulative TSN moves
     over a chunk of the path (6.3.2), and it runs for an RTO, which is no less than the smoothed round trip (6.3.1):
-    what comes sooner after that is no expiry.
+    what comes sooner after that than shortest_ns is no expiry.
     """
-    moment, before = sent.moment[row], sent.before[row]
+    moment = sent.moment[row]
     sent_at = sent.moment[before]
     path = sent.rows["path"][before]
     count = len(reports.moment)
     marked, by = np.zeros(len(row), dtype=np.bool_), np.full(len(row), -1)
-    round_trip_ns = _least_round_trip_ns(sent, reports)
     last_sent = np.empty(len(sent.tsns), dtype=np.int64)
     last_sent[sent.unit] = np.arange(len(sent))  # of equal places the last assignment holds
     covered = search_ascending(reports.cumulative, sent.tsns)
     expiries: list[Ints] = []
     for path_number in np.unique(path).tolist():
         here = np.flatnonzero(path == path_number)
-        certain = here[third[here] == count]
+        certain = here[waited[here]]
         if not len(certain):
             continue
         progress = np.unique(covered[(sent.rows["path"][last_sent] == path_number) & (covered < count)])
         before_it = np.searchsorted(reports.moment[progress], moment[certain]) - 1
         since = np.append(reports.time_ns[progress], -NEVER // 2)[before_it]
-        possible = sent.rows["time_ns"][row[certain]] - since >= round_trip_ns
+        possible = sent.rows["time_ns"][row[certain]] - since >= shortest_ns
         # what was sent before an expiry was marked by it; the first that was sent later tells the next one
         later = NextAbove(sent_at[certain])
         firsts: list[int] = []
@@ -210,8 +332,7 @@ def _expiries(sent: Transmissions, reports: Acknowledgements, row: Ints, third: 
         number = np.minimum(number, len(first) - 1)
         there &= moment[first][number] <= moment[here]
         by[here] = np.where(there, first[number], -1)
-        third_at = reports.moment_of(third[here])
-        marked[here] = there & (moment[first][number] < np.minimum(third_at, NEVER))
+        marked[here] = there & (moment[first][number] < until[here])
         expiries.append(first)
     return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *expiries])), by, marked
 

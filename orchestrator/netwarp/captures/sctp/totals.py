@@ -31,7 +31,7 @@ REPEATED = (
 )
 CLOSED = ("zero_window_packets", "zero_windows", "zero_window_s")
 AT_SENDER = (
-    *REPEATED,
+    "t3_expiries",
     "outages",
     "outage_longest_s",
     "progress_gap_longest_s",
@@ -81,7 +81,8 @@ def _all(association: Association) -> dict[str, Callable[[], float | int | None]
         "acknowledged_unseen_chunks": lambda: _unseen(association),
         "data_chunks_other_direction": lambda: int(back.sum()),
         "unknown_tsn_chunks": lambda: int((~back).sum()) - len(sent),
-        "retransmitted_chunks": lambda: len(again.row),
+        "retransmitted_chunks": lambda: len(sent.repeated),
+        "inferred_retransmitted_chunks": lambda: int(again.inferred.sum()),
         "retransmitted_other_path_chunks": lambda: int(sent.rows["on_other_path"][again.row].sum()),
         **{name: functools.partial(_of, repeated, association, name) for name in REPEATED},
         **{name: functools.partial(_of, zero_windows, association, name) for name in CLOSED},
@@ -252,7 +253,7 @@ def series(association: Association, t0_ns: int) -> Series:
         mine = (beats.path == path) & beats.answered
         rtt = (beats.answered_ns - beats.time_ns)[mine] / 1e9
         result[f"heartbeat_rtt_s[{name}]"] = seconds(beats.answered_ns[mine]), rtt
-    time = association.sent.rows["time_ns"][association.again.row]
+    time = association.sent.rows["time_ns"][association.sent.repeated]
     result["retransmitted_chunks"] = seconds(time), np.arange(1, len(time) + 1, dtype=np.float64)
     messages = association.messages
     for name, columns in (

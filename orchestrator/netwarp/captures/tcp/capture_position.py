@@ -12,9 +12,6 @@ from ..capture import NEAR
 from ..native import Ints
 from .columns import DirectionColumns
 
-CLEAR_NS = 1_000_000
-"""Of a shorter round trip a host's own times are as large a part as the way."""
-
 
 @dataclasses.dataclass(frozen=True)
 class CapturePosition:

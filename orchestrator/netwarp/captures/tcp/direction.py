@@ -10,12 +10,12 @@ import functools
 import numpy as np
 
 from ...core.wire import ACK, CWR, ECE, FIN, RST, SYN
-from ..capture import UNSEEN
+from ..capture import CLEAR_NS, UNSEEN
 from ..native import UNKNOWN, Bools, Ints, Rows
 from ..time_spans import by, kept, longest_gap
 from .ack_information import Reports, Windows, probes_of, reports_of, windows_of
 from .bytes_in_flight import first_flight
-from .capture_position import CLEAR_NS, CapturePosition, smallest
+from .capture_position import CapturePosition, smallest
 from .columns import TIMESTAMP, DirectionColumns, before_each
 from .limits import LIMITED, Limit, Sender, echo_ns, limits_of
 from .retransmission import Arrivals, RetransmissionCause, Retransmissions, arrivals_of, retransmissions_of
@@ -218,6 +218,7 @@ class Direction:
         if classified is None:
             return names | dict.fromkeys(
                 (
+                    "inferred_retransmitted_packets",
                     "fast_retransmitted_packets",
                     "timeouts",
                     "after_timeout_retransmitted_packets",
@@ -233,6 +234,7 @@ class Direction:
         has_stamps = self.blocks is not None and bool((data.options & TIMESTAMP).any())
         dsack_known = bool(self.sack) or bool(self.acks.sack_blocks.any())
         return names | {
+            "inferred_retransmitted_packets": int((~again[classified.segment]).sum()),
             "fast_retransmitted_packets": classified.count(RetransmissionCause.FAST),
             "timeouts": classified.count(RetransmissionCause.TIMEOUT),
             "after_timeout_retransmitted_packets": classified.count(RetransmissionCause.AFTER_TIMEOUT),

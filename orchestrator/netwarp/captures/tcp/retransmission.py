@@ -15,7 +15,7 @@ from ...core.wire import RST, SYN
 from ..native import UNKNOWN, Bools, Ints
 from .ack_information import Reports
 from .columns import TIMESTAMP, DirectionColumns
-from .sender_clock import heard, queued_ns, unwrapped
+from .sender_clock import TICK_NS, heard, queued_ns, unwrapped
 from .spurious import spurious_by_dsack, spurious_by_timestamps
 
 DUPLICATES_FOR_FAST = 3
@@ -26,8 +26,10 @@ as well.
 """
 TRIPLED = 2.5
 """And if it is more than this many times the first, something else held it up."""
+USUAL_RTO_NS = 200_000_000
+"""The shortest RTO of Linux (TCP_RTO_MIN), to which it adds the smoothed round trip."""
 SHORTEST_RTO_NS = 190_000_000
-"""The shortest RTO of Linux, 200 ms (TCP_RTO_MIN), less one tick of a kernel at 100 Hz."""
+"""The same less one tick of a kernel at 100 Hz."""
 OVERDUE = 1.5
 """Median round trips after which RACK would long have reacted to the reports it had, or to a lost retransmission."""
 SHORTEST_TIMER_NS = 1_000_000
@@ -119,22 +121,27 @@ def retransmissions_of(
     fresh = np.where(state.overtaken, state.overtaken_ns < own_ns, state.duplicates < 2 * DUPLICATES_FOR_FAST)
     news = evidence & (fresh if rtt_ns is not None else True)
     reaction_ns = 2 * _median(state.quiet_ns[evidence & ~again & ~overdue])
-    unasked = state.quiet_ns > np.where(again, reaction_ns, max(reaction_ns, REACTION_NS))
+    known_ns = TICK_NS if state.queued_ns.any() else 0  # made_ns is known to a tick of the sender's clock
+    unasked = state.quiet_ns > np.where(again, reaction_ns, max(reaction_ns, REACTION_NS)) + known_ns
     stale = (again | sack) & ~news & overdue & unasked
     timer &= np.where(evidence, quiet | (overdue & ~news), quiet | (again & stale))
     probe_first = tail & quiet & sack & ~again & ~evidence & ~(only & _backed_off(state))
     probe_first &= state.unanswered_ns >= silence  # else a copy that the network made
     timer &= ~probe_first
     # where there is evidence as well, only what follows decides: a timeout's segment is answered first
-    doubtful = timer & evidence & ~((quiet | stale) & state.answered_next)
+    # no sender that retransmits fast leaves its evidence unused for so long
+    ignored = np.minimum(state.overtaken_ns, state.waited_ns) >= np.maximum(USUAL_RTO_NS, OVERDUE * own_ns)
+    ignored &= state.quiet_ns > max(REACTION_NS, reaction_ns // 2)
+    doubtful = timer & evidence & ~(((quiet | stale) & state.answered_next) | ignored)
     timer &= ~doubtful
     undone, single = _undone(state, timer, eifel)
     # behind losses it need not be the only one
     several = undone & single if len(unseen) else single & False
     after = _after_timeout(state, timer, begins=timer & ~(undone & ~single) & ~several) & ~timer
-    if len(unseen):  # and what it sent again first may be lost as well: a round trip later this may be a fast recovery
+    if len(unseen):  # and what it sent again first may be lost as well: from a round trip later on
         latest = np.maximum.accumulate(np.where(timer, state.made_ns, UNKNOWN)) if len(timer) else segment
-        unclear = after & (state.made_ns - latest > 2 * own_ns)
+        later = after & (state.made_ns - latest > 2 * own_ns)
+        unclear = after & (_descended(state, timer, later))
         after, doubtful = after & ~unclear, doubtful | unclear
     # after an RTO of silence what preceded this may have been a timeout of data that never got here
     silent = state.silence_before_ns >= np.maximum(shortest, OVERDUE * own_ns)
@@ -237,7 +244,7 @@ def _state_of(data: DirectionColumns, acks: DirectionColumns, reports: Reports, 
     reach = np.concatenate([[UNKNOWN], data.highest_end])[last]
     before = np.minimum(np.searchsorted(data.highest_end, reach), max(0, len(data) - 1))
     unseen = ~data.is_retransmission[segment] & (seq >= reach)
-    since_ns = _overtaken(data, acks, reports, segment, np.where(unseen, before, last), known)
+    since_ns = _overtaken(data, acks, reports, segment, np.where(unseen, before, last), known, made_ns)
     silence = np.diff(made_ns, prepend=made_ns[:1])
     alone, answered_next = _followed(data, acks, segment, known)
     order = np.argsort(made_ns, kind="stable")
@@ -258,7 +265,7 @@ def _state_of(data: DirectionColumns, acks: DirectionColumns, reports: Reports, 
         unanswered_ns=time_ns - made_ns[last],
         seen_wait_ns=data.time_ns[segment] - np.maximum(np.maximum(advanced, data.time_ns[last]), begin_ns),
         next_wait_ns=next_sent - data.time_ns[segment],
-        last_rtt_ns=_last_rtt_ns(data, acks, known, near_ns),
+        last_rtt_ns=_last_rtt_ns(data, acks, known, near_ns, made_ns),
         segment=segment,
         last=last,
         earlier=earlier,
@@ -277,7 +284,7 @@ def _alike(data: DirectionColumns, segment: Ints, last: Ints) -> Bools:
     return alike
 
 
-def _last_rtt_ns(data: DirectionColumns, acks: DirectionColumns, known: Ints, near_ns: int) -> Ints:
+def _last_rtt_ns(data: DirectionColumns, acks: DirectionColumns, known: Ints, near_ns: int, made_ns: Ints) -> Ints:
     """Time from the first transmission of what the last acknowledgement heard covers to that one's arrival at the
     sender; 0: there was none.
     """
@@ -285,7 +292,7 @@ def _last_rtt_ns(data: DirectionColumns, acks: DirectionColumns, known: Ints, ne
         return np.zeros(len(known), dtype=np.int64)
     by = np.maximum(0, known - 1)
     sent = np.minimum(np.searchsorted(data.highest_end, acks.highest_ack[by]), len(data) - 1)
-    rtt_ns: Ints = np.maximum(0, acks.time_ns[by] + near_ns - data.time_ns[sent])
+    rtt_ns: Ints = np.maximum(0, acks.time_ns[by] + near_ns - made_ns[sent])
     return np.where((known > 0) & (acks.highest_ack[by] > 0), rtt_ns, 0)
 
 
@@ -311,7 +318,13 @@ def _followed(data: DirectionColumns, acks: DirectionColumns, segment: Ints, kno
 
 
 def _overtaken(
-    data: DirectionColumns, acks: DirectionColumns, reports: Reports, segment: Ints, last: Ints, known: Ints
+    data: DirectionColumns,
+    acks: DirectionColumns,
+    reports: Reports,
+    segment: Ints,
+    last: Ints,
+    known: Ints,
+    made_ns: Ints,
 ) -> Ints:
     """Time in ns since the first of the `known` reports that a segment sent after the segment `last` had arrived; -1:
     there was none.
@@ -328,7 +341,7 @@ def _overtaken(
     by_ack = earliest[np.searchsorted(segment, last, side="right")]
     newest = np.append(_newest_reported(data, acks, reports, segment), np.iinfo(np.int64).max)
     first = np.minimum(np.minimum(by_sack, by_ack), np.searchsorted(newest, last, side="right"))
-    age = data.time_ns[segment] - acks.time_ns[np.minimum(first, len(acks) - 1)]
+    age = made_ns[segment] - acks.time_ns[np.minimum(first, len(acks) - 1)]
     return np.where(first < known, np.maximum(0, age), -1)
 
 
@@ -382,6 +395,19 @@ def _after_timeout(state: _State, timer: Bools, begins: Bools) -> Bools:
     lost_again &= state.made_ns - state.unanswered_ns >= state.made_ns[latest]
     ended = np.maximum.accumulate(np.where(lost_again, place, -1)) > latest if len(timer) else lost_again
     return _open(state, begins) & ~ended
+
+
+def _descended(state: _State, timer: Bools, later: Bools) -> Bools:
+    """For each: is it, or one of `later` before it since the last timeout, not above all those since that timeout? What
+    a timeout begins goes through the lost numbers once, upwards; a fast recovery that follows begins below again.
+    """
+    place = np.arange(len(timer))
+    spell = np.cumsum(timer)
+    step = int(state.seq.max(initial=0)) + 1
+    top = np.maximum.accumulate(spell * step + state.seq) if len(place) else place
+    down = later & (state.seq + spell * step < top)
+    began, ended = (np.maximum.accumulate(np.where(mask, place, -1)) for mask in (timer, down))
+    return ended > began if len(place) else down
 
 
 def _undone(state: _State, timer: Bools, eifel: Bools) -> tuple[Bools, Bools]:

@@ -13,6 +13,7 @@ from .words import delays, seconds
 
 Lines = list[tuple[str, str]]
 Totals = Mapping[str, Any]
+INFERRED = "inferred: what they repeat was lost before it came here"
 WHY_UNKNOWN = "why is not known here: that takes all TCP options, and at the receiver timestamps"
 
 
@@ -95,6 +96,7 @@ def _tcp_data(totals: Totals) -> Lines:
                               _some(totals, "tail_loss_probes", "tail loss probe"),
                               _some(totals, "syn_retransmitted_packets", "in the handshake", "in the handshake"),
                               _some(totals, "unknown_retransmitted_packets", "of unknown cause", "of unknown cause"),
+                              _some(totals, "inferred_retransmitted_packets", INFERRED, INFERRED),
                               WHY_UNKNOWN if unknown else None)),
         ("needlessly", _parts(_some(totals, "spurious_retransmitted_packets", "packet"),
                               _some(totals, "spurious_by_dsack_packets", "by DSACK", "by DSACK"),
@@ -168,6 +170,7 @@ def _sctp_data(totals: Totals) -> Lines:
                               _some(totals, "probe_retransmitted_chunks", "probe of a zero window",
                                     "probes of a zero window"),
                               _some(totals, "unknown_retransmitted_chunks", "of unknown cause", "of unknown cause"),
+                              _some(totals, "inferred_retransmitted_chunks", INFERRED, INFERRED),
                               _some(totals, "retransmitted_other_path_chunks", "on another path", "on another path"),
                               _some(totals, "spurious_retransmitted_chunks", "needlessly", "needlessly"))),
         ("zero windows", _zero_windows(totals)),
