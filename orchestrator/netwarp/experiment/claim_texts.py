@@ -26,8 +26,7 @@ TEXTS = {
 
 def read_class(item: Item, problems: Problems) -> ClaimClass:
     """The class of a claim; by default "conclusion" if it has the paper's sentence, else "own"."""
-    child, paper = item.get("class"), item.get("paper")
-    text = read_text(child, TEXTS["class"], Problems()) if child is not None else None
+    text, paper = item.text("class"), item.get("paper")
     default: ClaimClass = "own" if paper is None else "conclusion"
     claim_class: ClaimClass = next((known for known in CLASSES if known == text), default)
     if claim_class != "own" and paper is None:

@@ -12,7 +12,7 @@ from ..core.outputs import Claim, ClaimClock, ClaimKind, Column, Levels, Sentenc
 from ..core.units import base_values, same_value
 from .claim_texts import AMENDMENT, TEXTS, WORD, read_amendments, read_class, read_sentence, read_words
 from .factors import DOES_NOT_APPLY, RESERVED_COLUMNS
-from .fields import Field, check_keys, read_names, read_text
+from .fields import Field, check_keys, read_text
 from .grammar import OF_EXPERIMENT
 from .loops import expand_claims, laid
 from .outputs import Names, read_experiment, read_flows, read_metric, read_where, with_usual
@@ -98,7 +98,7 @@ class ClaimReader:
     def headline(self) -> tuple[str, ...]:
         """The claims that the report shows first. Call it after claims()."""
         item = self._document.get("headline")
-        names = read_names(item, FILE["headline"], Problems()) if item is not None else ()
+        names = self._document.texts("headline")
         for name in names:
             if name not in self.places and item is not None:
                 self._problems.add(item.part(name), f'there is no claim "{name[:40]}"{nearest(name, self.places)}')
@@ -152,8 +152,8 @@ class ClaimReader:
 
     def _claim(self, item: Item) -> Claim:
         problems = self._problems
-        kind_item = self._required(item, "kind", CLAIM)
-        text = read_text(kind_item, CLAIM["kind"], Problems()) if kind_item is not None else None
+        self._required(item, "kind", CLAIM)
+        text = item.text("kind")
         kind: ClaimKind = next((known for known in KINDS if known == text), "later")
         name, statement, source = (
             str(child.value) if (child := self._required(item, key, CLAIM)) is not None else ""
@@ -243,7 +243,7 @@ class ClaimReader:
 
     def _of(self, item: Item) -> tuple[str, ...]:
         child = self._required(item, "of", CLAIM)
-        names = read_names(child, CLAIM["of"], Problems()) if child is not None else ()
+        names = item.texts("of")
         if child is not None and not names:
             self._problems.add(child, f"is empty; for example {CLAIM['of'].example}")
         return names
@@ -286,8 +286,8 @@ class ClaimReader:
         parts = child.items() if isinstance(child.value, list) else [child]
         if where is not None:
             parts = [laid(where, part) for part in parts]
-        experiment = read_experiment(item, self._names, Problems())
-        over = tuple(read_where(item.get("over"), self._names, Problems(), flows=True))
+        experiment = read_experiment(item, self._names, self._problems)
+        over = tuple(item.levels("over"))
         chosen = ({**experiment, **read_where(part, self._names, self._problems, flows=True)} for part in parts)
         return tuple(with_usual(selector, self._names, over) for selector in chosen)
 

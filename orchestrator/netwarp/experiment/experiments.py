@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .factors import DOES_NOT_APPLY, FactorSpec, check_condition
-from .fields import read_integer, read_levels, read_names
+from .fields import read_names
 from .grammar import EXPERIMENT
 from .problems import Problems, nearest
 from .toml_positions import Item
@@ -45,7 +45,7 @@ def read_experiments(
 
 def _read_experiment(name: str, item: Item, factors: Mapping[str, FactorSpec], problems: Problems) -> ExperimentSpec:
     listed = item.get("factors")
-    names = read_names(listed, EXPERIMENT["factors"], Problems()) if listed is not None else ()
+    names = item.texts("factors")
     for factor in names:
         if factor not in factors and listed is not None:
             problems.add(listed.part(factor), f'unknown factor "{factor}"{nearest(factor, factors)}')
@@ -53,7 +53,7 @@ def _read_experiment(name: str, item: Item, factors: Mapping[str, FactorSpec], p
     check_condition(fixed_item, factors, problems)
     fixed: dict[str, str] = {}
     if fixed_item is not None:
-        for factor, levels in read_levels(fixed_item, EXPERIMENT["fixed"], Problems()).items():
+        for factor, levels in fixed_item.levels().items():
             if factor in names:
                 problems.add(fixed_item, f'factor "{factor}" is both varied and fixed')
             if len(levels) != 1:
@@ -61,23 +61,22 @@ def _read_experiment(name: str, item: Item, factors: Mapping[str, FactorSpec], p
             fixed[factor] = levels[0] if levels else DOES_NOT_APPLY
     levels_item = item.get("levels")
     check_condition(levels_item, factors, problems)
-    some = read_levels(levels_item, EXPERIMENT["levels"], Problems()) if levels_item is not None else {}
+    some = item.levels("levels")
     zips = _read_zips(item.get("zip"), names, factors, problems)
     _check_schedules(item, names, factors, problems)
     for factor in some:
         if levels_item is not None and (factor not in names or any(factor in group for group in zips)):
             said = f'"{factor}" is no factor that this experiment varies by itself (in factors, not in zip)'
             problems.add(levels_item, said)
-    title, repetitions, repeat = (item.get(key) for key in ("title", "repetitions", "repeat"))
     return ExperimentSpec(
         name,
-        str(title.value) if title is not None else name,
+        item.text("title", name),
         tuple(factor for factor in names if factor in factors),
         fixed,
         zips,
         item,
-        read_integer(repetitions, EXPERIMENT["repetitions"], Problems()) if repetitions is not None else None,
-        repeat is not None and repeat.value == "random",
+        item.integer("repetitions"),
+        item.text("repeat") == "random",
         some,
     )
 

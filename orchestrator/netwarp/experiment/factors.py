@@ -10,7 +10,7 @@ from ..core.outputs import ANY_LEVEL, FLOW, looks_like_a_formula
 from ..core.outputs import EXPERIMENT as EXPERIMENT_KEY
 from ..core.schedules import UNDISTURBED, PacketSchedule
 from ..core.units import same_value
-from .fields import LONGEST_LEVEL, NAME, check, check_keys, read_levels, read_names, read_text, read_texts
+from .fields import LONGEST_LEVEL, NAME, check, check_keys, read_names
 from .grammar import FACTOR_KEYS, LEVEL, RESOLVED, SCHEDULES, SECTIONS, TOP
 from .merge import merge
 from .overrides import KERNEL, find_key, layer_of
@@ -135,10 +135,10 @@ def _read_factor(name: str, item: Item, document: Item, problems: Problems) -> F
     if name == KERNEL and item.get("sets") is None:
         keys = [[KERNEL]]
     levels = tuple(
-        LevelSpec(level, _title(item.get(level), level, problems), _patch(item, level, keys, document, problems))
+        LevelSpec(level, _title(item.get(level), level), _patch(item, level, keys, document, problems))
         for level in names
     )
-    only, usual, unstated = (item.get(key) for key in ("only", "usual", "unstated"))
+    usual, unstated = (item.get(key) for key in ("usual", "unstated"))
     if usual is not None and usual.value not in names:
         problems.add(usual, f'"{str(usual.value)[:40]}" is none of its levels{nearest(str(usual.value), names)}')
     if unstated is not None and usual is None:
@@ -150,9 +150,9 @@ def _read_factor(name: str, item: Item, document: Item, problems: Problems) -> F
         )
     return FactorSpec(
         name,
-        _title(item, name, problems),
+        _title(item, name),
         levels,
-        read_levels(only, TOP_ONLY, Problems()) if only else {},
+        item.levels("only"),
         item,
         str(usual.value) if usual is not None else UNDISTURBED if schedule is not None else "",
         str(unstated.value) if unstated is not None else "",
@@ -160,13 +160,10 @@ def _read_factor(name: str, item: Item, document: Item, problems: Problems) -> F
     )
 
 
-TOP_ONLY = FACTOR_KEYS["only"]
-
-
 def _read_sets(item: Item | None, document: Item, problems: Problems) -> list[list[str]]:
     """The keys of the document that each level of a factor sets."""
     paths: list[list[str]] = []
-    for key in read_texts(item, FACTOR_KEYS["sets"], Problems()) if item is not None else ():
+    for key in item.texts() if item is not None else ():
         path, problem = find_key(key, document)
         if not problem and path[0] not in RESOLVED:
             problem = f"is no part of a cell; for example sets = {FACTOR_KEYS['sets'].example}"
@@ -189,9 +186,8 @@ def _patch(item: Item, level: str, keys: list[list[str]], document: Item, proble
     return patch if own is None else merge(patch, own)
 
 
-def _title(item: Item | None, default: str, problems: Problems) -> str:
-    title = item.get("title") if item is not None else None
-    return default if title is None else (read_text(title, LEVEL["title"], Problems()) or default)
+def _title(item: Item | None, default: str) -> str:
+    return (item.text("title") if item is not None else "") or default
 
 
 def _check_level_names(item: Item, names: tuple[str, ...], problems: Problems) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import json
 import re
 from collections.abc import Mapping
@@ -167,7 +168,7 @@ def read_quantity(item: Item, field: Field, problems: Problems) -> Quantity | No
         problems.add(item, f"{shown}; {words} is text with its unit{wanted}")
         return None
     try:
-        quantity = parse_quantity(item.value, kind)
+        quantity = _parsed(item.value, kind)
     except QuantityError as error:
         text = str(error)
         if comma := _decimal_comma(item.value):
@@ -185,6 +186,10 @@ def read_quantity(item: Item, field: Field, problems: Problems) -> Quantity | No
                 problems.add(item, f"'{item.value}' is out of range: at {word} {bound}{wanted}")
                 return None
     return quantity
+
+
+_parsed = functools.lru_cache(maxsize=1 << 14)(parse_quantity)
+"""A text is decoded once, however many cells have it."""
 
 
 def _decimal_comma(text: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ..core.checkout import CHECKOUT
 from ..core.errors import SpecError
@@ -26,7 +25,7 @@ from .answers import read_answers
 from .claims import FILE, ClaimReader
 from .experiments import ExperimentSpec, read_experiments
 from .factors import FactorSpec, check_conditions, read_factors, with_flows
-from .fields import NAME, check_keys, read_integer, read_text
+from .fields import NAME, check_keys
 from .grammar import RESOLVED, TOP
 from .har_pages import with_archives
 from .loops import expand_outputs
@@ -189,16 +188,17 @@ def read_spec(
     if len(problems):
         check_references(document, factors, problems)  # else the plan says it, of every cell
     problems.check()
-    name = str(_value(document, "name", ""))
+    name = document.text("name")
+    seed = document.integer("seed")
     return Spec(
         name=name,
-        title=str(_value(document, "title", name)),
-        description=str(_value(document, "description", "")),
+        title=document.text("title", name),
+        description=document.text("description"),
         path=path,
         folder=folder,
         files=files,
-        seed=_integer(document, "seed", DEFAULT_SEED),
-        repetitions=_integer(document, "repetitions", 1),
+        seed=DEFAULT_SEED if seed is None else seed,
+        repetitions=document.integer("repetitions") or 1,
         document=document,
         overrides=overrides.with_value({k: v for k, v in overrides.table().items() if k in RESOLVED}),
         factors=factors,
@@ -221,22 +221,12 @@ def read_spec(
     )
 
 
-def _value(document: Item, key: str, default: Any) -> Any:
-    item = document.get(key)
-    return default if item is None else item.value
-
-
 def _key_figure(document: Item, figures: Sequence[Figure | TimeSeries], problems: Problems) -> str:
     """The figure that the report shows first; "" if none is named."""
     item, names = document.get("key_figure"), [figure.name for figure in figures]
     if item is not None and item.value not in names:
         problems.add(item, f'there is no figure "{str(item.value)[:40]}"{nearest(str(item.value), names)}')
     return "" if item is None else str(item.value)
-
-
-def _integer(document: Item, key: str, default: int) -> int:
-    item = document.get(key)
-    return default if item is None else (read_integer(item, TOP[key], Problems()) or 0)
 
 
 def _check_format(document: Item, problems: Problems) -> None:
@@ -261,8 +251,8 @@ def _check_parameters(document: Item, problems: Problems) -> None:
 def _beside(document: Item, key: str, folder: Path, problems: Problems) -> Path | None:
     """The file next to the spec that a key names; None if there is none or it is wrong (the problem is collected)."""
     item = document.get(key)
-    name = read_text(item, TOP[key], Problems()) if item is not None else None
-    if item is None or name is None:
+    name = document.text(key)
+    if item is None or not isinstance(item.value, str):
         return None
     example = TOP[key].example
     kind = example.strip('"').partition(".")[2]

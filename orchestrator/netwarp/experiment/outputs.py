@@ -11,7 +11,7 @@ from ..core.metrics.expressions import OF_THE_CELL, OF_THE_FLOW, expression_prob
 from ..core.outputs import EXPERIMENT, FLOW, Figure, FigureKind, Levels, Metric, Statistic, Table
 from ..core.types import BACK
 from .factors import DOES_NOT_APPLY, FactorSpec, check_condition, check_experiment
-from .fields import PLACEHOLDER, read_levels, read_names, read_texts
+from .fields import PLACEHOLDER, read_levels
 from .grammar import METRIC, TABLE
 from .merge import DEEPEST_PARAMETER
 from .problems import Problems, nearest
@@ -194,7 +194,7 @@ def read_beside(item: Item, metric: str, metrics: Mapping[str, Metric], problems
     its axis.
     """
     child = item.get("beside")
-    names = read_names(child, TABLE["beside"], Problems()) if child is not None else ()
+    names = item.texts("beside")
     for name in names:
         assert child is not None
         if name not in metrics:
@@ -279,7 +279,7 @@ def read_experiment(item: Item, names: Names, problems: Problems) -> Levels:
     if child is None:
         return {}
     check_experiment(child, names.experiments, problems)
-    return {EXPERIMENT: read_texts(child, TABLE[EXPERIMENT], Problems())}
+    return {EXPERIMENT: item.texts(EXPERIMENT)}
 
 
 def read_axes(item: Item, key: str, factors: Mapping[str, FactorSpec], problems: Problems) -> tuple[str, ...]:
@@ -287,7 +287,7 @@ def read_axes(item: Item, key: str, factors: Mapping[str, FactorSpec], problems:
     child = item.get(key)
     if child is None:
         return ()
-    names = read_names(child, TABLE["rows"], Problems())
+    names = child.texts()
     for name in names:
         if name not in factors:
             problems.add(child.part(name), f'unknown factor "{name}"{nearest(name, factors)}')
@@ -318,7 +318,7 @@ def read_flows(item: Item, names: Names, problems: Problems) -> tuple[str, ...]:
     if child is not None and same is not None:
         problems.add(same, "flow and flows are the same key: write one of them")
     child = same if child is None else child
-    flows = read_texts(child, TABLE["flow"], Problems()) if child is not None else ()
+    flows = child.texts() if child is not None else ()
     known = [level.name for level in names.factors[FLOW].levels]
     for flow in flows:
         assert child is not None

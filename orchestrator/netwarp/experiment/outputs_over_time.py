@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.outputs import EventTable, TimeSeries
-from .fields import Field, read_integer, read_names, read_quantity
+from .fields import Field, read_quantity
 from .grammar import FIGURE, TABLE
 from .outputs import Names, named, read_flows, read_selector, read_title
 from .problems import Problems, nearest
@@ -33,7 +33,7 @@ def read_time_series(document: Item, names: Names, problems: Problems) -> tuple[
                 problems.add(child, f"belongs to a figure over time; for example series = {FIGURE['series'].example}")
             continue
         _refuse(item, ("metric", "x", "lines"), "a figure over time has `series` and `where`", problems)
-        shown = read_names(series, FIGURE["series"], Problems())
+        shown = series.texts()
         for unknown in (column for column in shown if column not in SERIES):
             problems.add(series.part(unknown), f'unknown series "{unknown}"{nearest(unknown, SERIES)}')
         if not shown:
@@ -60,11 +60,10 @@ def read_event_tables(document: Item, names: Names, problems: Problems) -> tuple
         _refuse(
             item, ("metric", "rows", "columns"), "a table of events has `around`, `experiment` and `where`", problems
         )
-        moments = read_names(around, TABLE["around"], Problems())
+        moments = around.texts()
         if not moments:
             problems.add(around, f"is empty; for example {TABLE['around'].example}")
-        packets = item.get("packets")
-        number = read_integer(packets, TABLE["packets"], Problems()) if packets is not None else PACKETS
+        number = item.integer("packets")
         where = read_selector(item, names, problems)
         flows = read_flows(item, names, problems)
         if len(flows) > 1 and (child := item.get("flow")) is not None:

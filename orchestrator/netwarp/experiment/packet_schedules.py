@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.schedules import PacketSchedule, ScheduleAction
-from .fields import NAME, read_integer, read_quantity, read_texts
+from .fields import NAME, read_quantity
 from .grammar import SCHEDULE, SCHEDULES
 from .problems import Problems, nearest
 from .toml_positions import Item
@@ -29,10 +29,9 @@ def read_schedule(factor: Item, problems: Problems) -> PacketSchedule | None:
         if isinstance(item.value, dict):
             problems.add(item, f"its first is missing: of how many packets? For example {key} = {EXAMPLE}")
         return None
-    together, since = item.get("together"), item.get("from")
-    number = read_integer(first, SCHEDULE["first"], Problems())
-    size = 1 if together is None else read_integer(together, SCHEDULE["together"], Problems())
-    start = None if since is None else read_quantity(since, SCHEDULE["from"], Problems())
+    together, since, number = item.get("together"), item.get("from"), item.integer("first")
+    size = 1 if together is None else item.integer("together")
+    start = None if since is None else read_quantity(since, SCHEDULE["from"], problems)
     if number is None or size is None:
         return None
     if ACTIONS[key] == "reorder" and size > 1 and together is not None:
@@ -42,7 +41,7 @@ def read_schedule(factor: Item, problems: Problems) -> PacketSchedule | None:
 
 
 def _directions(item: Item | None, problems: Problems) -> tuple[str, ...]:
-    names = read_texts(item, SCHEDULE["of"], Problems()) if item is not None else ()
+    names = item.texts() if item is not None else ()
     for name in names:
         link, _, direction = name.partition(".")
         if item is not None and (direction not in DIRECTIONS or not NAME.fullmatch(link)):

@@ -55,6 +55,26 @@ class Item:
             item = item.table().get(key) if item is not None else None
         return item
 
+    def texts(self, *keys: str) -> tuple[str, ...]:
+        """The text under these keys, or the texts of a list there; the grammar check reports what else stands there."""
+        item = self.get(*keys)
+        parts = [] if item is None else item.items() or [item]
+        return tuple(part.value for part in parts if isinstance(part.value, str))
+
+    def text(self, key: str, default: str = "") -> str:
+        """The text under a key; `default` if there is none."""
+        return next(iter(self.texts(key)), default)
+
+    def integer(self, key: str) -> int | None:
+        """The whole number under a key."""
+        value = item.value if (item := self.get(key)) is not None else None
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    def levels(self, *keys: str) -> dict[str, tuple[str, ...]]:
+        """The selector under these keys: factor -> levels."""
+        item = self.get(*keys)
+        return {} if item is None else {factor: levels.texts() for factor, levels in item.table().items()}
+
     def with_place(self, other: Item) -> Item:
         """The same value at the position of another."""
         return Item(self.value, other.file, other.line, other.key, turn=other.turn)

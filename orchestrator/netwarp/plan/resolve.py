@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from ..experiment import Spec
 from ..experiment.factors import FactorSpec
-from ..experiment.fields import NAME, PLACEHOLDER, read_levels
-from ..experiment.grammar import CONDITIONS, EVENT, RESOLVED, SECTIONS
+from ..experiment.fields import NAME, PLACEHOLDER
+from ..experiment.grammar import EVENT, RESOLVED, SECTIONS
 from ..experiment.merge import DEEPEST_PARAMETER, Values, holds, merge, resolve_parameters, substitute
 from ..experiment.problems import Problems, nearest
 from ..experiment.programs import PLACEHOLDERS
@@ -154,10 +154,8 @@ def _layers(
 
 
 def _applies(item: Item, levels: Combination) -> bool:
-    only, unless = item.get("only"), item.get("unless")
-    wanted = read_levels(only, CONDITIONS["only"], Problems()) if only is not None else {}
-    refused = read_levels(unless, CONDITIONS["unless"], Problems()) if unless is not None else None
-    return holds(wanted, levels) and not (refused is not None and holds(refused, levels))
+    refused = item.get("unless") is not None and holds(item.levels("unless"), levels)
+    return holds(item.levels("only"), levels) and not refused
 
 
 def _never_happens(item: Item, values: Values, context: str) -> bool:
