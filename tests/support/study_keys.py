@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from netwarp.experiment import agents, claim_texts, claims, grammar, options, pages, programs, schedule
+from netwarp.experiment import agents, claim_texts, claims, grammar, loops, options, pages, programs, schedule
 from netwarp.experiment.fields import Field
 
 OUT = Path(__file__).parents[2] / "orchestrator/netwarp/experiment/study_keys.pyi"
@@ -51,6 +51,9 @@ RESOLVED_NAMES = (
     "Top",
 )
 """Tables whose texts may hold placeholders."""
+LOOP = Field("open", "")
+EACH = {loops.EACH: Field("open", loops.EXAMPLE)}
+"""Loops, which are expanded before anything else reads them (experiment/loops.py)."""
 TABLES: dict[str, tuple[Mapping[str, Field], str]] = {
     "Aqm": (grammar.AQM, ""),
     "BurstLoss": (grammar.DIRECTION["burst_loss"].fields or {}, ""),
@@ -70,15 +73,15 @@ TABLES: dict[str, tuple[Mapping[str, Field], str]] = {
     "Flow": (grammar.FLOW, ""),
     "Event": (grammar.EVENT, "BothWays"),
     "Shape": (grammar.SHAPE, ""),
-    "Default": (grammar.RESOLVED["default"].fields or {}, ""),
+    "Default": ((grammar.RESOLVED["default"].fields or {}) | dict.fromkeys(loops.SECTIONS, LOOP), ""),
     "Resolved": (grammar.RESOLVED, ""),
     "Level": (grammar.LEVEL, "Resolved"),
     "Schedule": (grammar.SCHEDULE, ""),
     "Factor": ({key: field for key, field in grammar.FACTOR_KEYS.items() if key != "levels"}, ""),
-    "Experiment": (grammar.EXPERIMENT, ""),
+    "Experiment": (grammar.EXPERIMENT | EACH, ""),
     "Metric": (grammar.METRIC, ""),
-    "Table": (grammar.TABLE, ""),
-    "Figure": (grammar.FIGURE, ""),
+    "Table": (grammar.TABLE | EACH, ""),
+    "Figure": (grammar.FIGURE | EACH, ""),
     "Reason": (grammar.REASON, ""),
     "Cost": (grammar.COST, ""),
     "Answer": (grammar.ANSWER, ""),
@@ -86,11 +89,11 @@ TABLES: dict[str, tuple[Mapping[str, Field], str]] = {
     "Word": (claim_texts.WORD, ""),
     "Column": (claims.COLUMN, ""),
     "Amendment": (claim_texts.AMENDMENT, ""),
-    "Claim": ({key: field for key, field in claims.CLAIM.items() if key != "id"}, ""),
+    "Claim": ({key: field for key, field in claims.CLAIM.items() if key != "id"} | EACH, ""),
     "Top": (
         {
             key: field
-            for key, field in {**grammar.TOP, "headline": claims.FILE["headline"]}.items()
+            for key, field in {**grammar.TOP, "headline": claims.FILE["headline"], loops.LOOP: LOOP}.items()
             if key not in ("format", "name", "expected", "factor", *grammar.SECTIONS) and field.type != "map"
         },
         "Resolved",
@@ -119,7 +122,9 @@ HANDLES = {
 
 def table_of(fields: Mapping[str, Field]) -> str:
     """The name of a table by its fields."""
-    return next(name for name, (known, _) in TABLES.items() if set(known) == set(fields))
+    return next(
+        name for name, (known, _) in TABLES.items() if set(fields) in (set(known), set(known) - {*loops.SECTIONS})
+    )
 
 
 def type_of(field: Field, placeholders: bool) -> str:
@@ -170,7 +175,7 @@ def lines() -> Iterator[str]:
         yield f"\nclass {name}Keys({base + 'Keys' if base else 'TypedDict'}, total=False):"
         for key, field in own(name).items():
             code = f"    {written(key)}: {type_of(field, name in RESOLVED_NAMES)}"
-            example = f"  # {field.example}"
+            example = f"  # {field.example}" if field.example else ""
             yield code + (example if len(code + example) <= 120 else "")
     for name, base in HANDLES.items():
         yield f"\nclass {name}({base}):"

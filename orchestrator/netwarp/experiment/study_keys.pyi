@@ -257,6 +257,9 @@ class DefaultKeys(TypedDict, total=False):
     link: LinkKeys  # [link.p1] with between = ["a", "b"]
     flow: FlowKeys  # [flow.ftp] with from = "a", to = "b"
     event: EventKeys  # [event.outage] with action = "cut", link = "p1"
+    experiment: object
+    table: object
+    figure: object
 
 class ResolvedKeys(TypedDict, total=False):
     duration: str  # "100 s"
@@ -297,6 +300,7 @@ class ExperimentKeys(TypedDict, total=False):
     zip: object  # [["rate", "queue"]]
     repetitions: int  # 3
     repeat: Literal["all", "random"]  # "random"
+    each: object  # { outage = ["5 s", "10 s"] }, or [{ id = "C1", expected = 1 }, { id = "C2", expected = 2 }]
 
 class MetricKeys(TypedDict, total=False):
     title: str  # "throughput as the paper counts it"
@@ -315,6 +319,7 @@ class TableKeys(TypedDict, total=False):
     where: Levels  # { outage = ["0 s", "5 s"] }
     around: Names  # ["fault", "repair"]
     packets: int  # 4
+    each: object  # { outage = ["5 s", "10 s"] }, or [{ id = "C1", expected = 1 }, { id = "C2", expected = 2 }]
 
 class FigureKeys(TypedDict, total=False):
     title: str  # "Table 5"
@@ -333,6 +338,7 @@ class FigureKeys(TypedDict, total=False):
     where: Levels  # { outage = ["0 s", "5 s"] }
     series: Names  # ["cwnd_bytes"]
     window: Names  # ["45 s", "75 s"]
+    each: object  # { outage = ["5 s", "10 s"] }, or [{ id = "C1", expected = 1 }, { id = "C2", expected = 2 }]
 
 class ReasonKeys(TypedDict, total=False):
     metric: str  # "goodput_bit_s"
@@ -400,10 +406,11 @@ class ClaimKeys(TypedDict, total=False):
     metric_b: str  # "cwnd_initial_bytes"
     flow: Name  # "ftp"
     experiment: Texts  # "outages"
+    where: object  # { variant = "tcp" }
     a: object  # { variant = "tcp" }
     b: object  # { variant = "tcp" }
     over: Levels  # { outage = ["5 s", "10 s"] }
-    also: object  # { variant = "tcp" }
+    also: object  # { run_length = ["2 s", "5 s"] }
     of: Names  # ["C17", "C23"]
     expected: object  # { variant = "tcp" }
     tolerance: object  # { variant = "tcp" }
@@ -411,7 +418,8 @@ class ClaimKeys(TypedDict, total=False):
     clock: Literal["wall"]  # "wall"
     class_: Literal["conclusion", "number", "cause", "own"]  # "conclusion"
     paper: object  # { ko = "TCP가 가장 우수하다.", en = "TCP performs best." }
-    amended: Sequence[AmendmentKeys]  # [{ date = "2026-11-22", reason = "the paper says: depends on" }]
+    amended: object  # ["words"] or [{ date = "2026-11-22", reason = "the paper says: depends on" }]
+    each: object  # { outage = ["5 s", "10 s"] }, or [{ id = "C1", expected = 1 }, { id = "C2", expected = 2 }]
 
 class TopKeys(ResolvedKeys, total=False):
     title: str  # "SCTP through a link failure"
@@ -421,6 +429,7 @@ class TopKeys(ResolvedKeys, total=False):
     seed: int  # 1
     repetitions: int  # 1
     headline: Names  # ["C6", "C21"]
+    loop: object
 
 class Aqm(Key):
     kind: Key
