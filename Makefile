@@ -133,7 +133,7 @@ lab-down: ## end it
 bare: ## the same as an ordinary user on a bare system: choi2009, test, lint (root, debootstrap; ARGS='lint doctor' chooses)
 	@setup/bare.sh $(or $(ARGS),choi2009 test lint)
 
-lint: setup $(DEV_READY) ## layout, types, floors; changes nothing
+lint: setup $(DEV_READY) ## layout, types, imports between rooms; changes nothing
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy

@@ -22,17 +22,17 @@
 #define OPTION_NOP     1
 #define OPTION_SACK    5
 
-static uint16_t get16(const uint8_t *at)
+static uint16_t get_be16(const uint8_t *at)
 {
 	return (uint16_t)(at[0] << 8 | at[1]);
 }
 
-static uint32_t get32(const uint8_t *at)
+static uint32_t get_be32(const uint8_t *at)
 {
-	return (uint32_t)get16(at) << 16 | get16(at + 2);
+	return (uint32_t)get_be16(at) << 16 | get_be16(at + 2);
 }
 
-static void put16(uint8_t *at, uint16_t value)
+static void put_be16(uint8_t *at, uint16_t value)
 {
 	at[0] = (uint8_t)(value >> 8);
 	at[1] = (uint8_t)value;
@@ -44,7 +44,7 @@ static uint32_t sum(const uint8_t *data, size_t len, uint32_t total)
 	size_t i;
 
 	for (i = 0; i + 1 < len; i += 2)
-		total += get16(data + i);
+		total += get_be16(data + i);
 	if (len % 2)
 		total += (uint32_t)data[len - 1] << 8;
 	while (total >> 16)
@@ -87,11 +87,11 @@ static void read_blocks(struct segment *segment, const uint8_t *option)
 	const uint8_t *first = option + 2, *second = first + 8;
 
 	segment->sack = true;
-	segment->duplicate_sack = !seq_before(segment->ack, get32(first)) ||
-				  (count > 1 && !seq_before(get32(first), get32(second)) &&
-				   !seq_before(get32(second + 4), get32(first + 4)));
+	segment->duplicate_sack = !seq_before(segment->ack, get_be32(first)) ||
+				  (count > 1 && !seq_before(get_be32(first), get_be32(second)) &&
+				   !seq_before(get_be32(second + 4), get_be32(first + 4)));
 	for (i = segment->duplicate_sack; i < count; i++)
-		segment->missing |= seq_before(segment->ack, get32(first + 8 * i));
+		segment->missing |= seq_before(segment->ack, get_be32(first + 8 * i));
 }
 
 bool segment_read(uint8_t *data, size_t len, struct segment *segment)
@@ -103,9 +103,9 @@ bool segment_read(uint8_t *data, size_t len, struct segment *segment)
 	if (len < IPV4_MIN || data[0] >> 4 != 4)
 		return false;
 	ip = (size_t)(data[0] & 0xf) * 4;
-	total = get16(data + AT_IP_LENGTH);
+	total = get_be16(data + AT_IP_LENGTH);
 	if (ip < IPV4_MIN || total > len || total < ip + TCP_MIN || data[AT_IP_PROTOCOL] != IPPROTO_TCP ||
-	    get16(data + AT_IP_FRAGMENT) & 0x3fff)
+	    get_be16(data + AT_IP_FRAGMENT) & 0x3fff)
 		return false;
 	header = data + ip;
 	tcp = (size_t)(header[TCP_OFFSET] >> 4) * 4;
@@ -115,9 +115,9 @@ bool segment_read(uint8_t *data, size_t len, struct segment *segment)
 	    .data = data,
 	    .len = total,
 	    .tcp = ip,
-	    .seq = get32(header + TCP_SEQ),
-	    .ack = get32(header + TCP_ACK),
-	    .window = get16(header + TCP_WINDOW),
+	    .seq = get_be32(header + TCP_SEQ),
+	    .ack = get_be32(header + TCP_ACK),
+	    .window = get_be16(header + TCP_WINDOW),
 	    .flags = header[TCP_FLAGS],
 	    .payload = (uint32_t)(total - ip - tcp),
 	};
@@ -135,14 +135,14 @@ bool segment_read(uint8_t *data, size_t len, struct segment *segment)
 static void change16(struct segment *segment, size_t offset, uint16_t value)
 {
 	uint8_t *header = segment->data + segment->tcp;
-	uint32_t total = (uint16_t)~get16(header + TCP_CHECKSUM);
+	uint32_t total = (uint16_t)~get_be16(header + TCP_CHECKSUM);
 
-	total += (uint16_t)~get16(header + offset);
+	total += (uint16_t)~get_be16(header + offset);
 	total += value;
 	while (total >> 16)
 		total = (total & 0xffff) + (total >> 16);
-	put16(header + offset, value);
-	put16(header + TCP_CHECKSUM, (uint16_t)~total);
+	put_be16(header + offset, value);
+	put_be16(header + TCP_CHECKSUM, (uint16_t)~total);
 }
 
 void segment_set_ack(struct segment *segment, uint32_t ack)
@@ -173,7 +173,7 @@ void segment_hide_sack(struct segment *segment)
 	for (i = at & ~(size_t)1; i < end; i += 2) {
 		word[0] = i >= at ? OPTION_NOP : header[i];
 		word[1] = i + 1 < end ? OPTION_NOP : header[i + 1];
-		change16(segment, i, get16(word));
+		change16(segment, i, get_be16(word));
 	}
 	segment->sack = false;
 }
@@ -186,17 +186,17 @@ size_t segment_bare(const struct segment *segment, uint8_t *to)
 	uint32_t total;
 
 	memcpy(to, segment->data, len);
-	put16(to + AT_IP_LENGTH, (uint16_t)len);
-	put16(to + AT_IP_CHECKSUM, 0);
-	put16(to + AT_IP_CHECKSUM, (uint16_t)~sum(to, segment->tcp, 0));
+	put_be16(to + AT_IP_LENGTH, (uint16_t)len);
+	put_be16(to + AT_IP_CHECKSUM, 0);
+	put_be16(to + AT_IP_CHECKSUM, (uint16_t)~sum(to, segment->tcp, 0));
 	header[TCP_FLAGS] = SEGMENT_ACK;
-	put16(header + TCP_SEQ, (uint16_t)(segment_end(segment) >> 16));
-	put16(header + TCP_SEQ + 2, (uint16_t)segment_end(segment));
+	put_be16(header + TCP_SEQ, (uint16_t)(segment_end(segment) >> 16));
+	put_be16(header + TCP_SEQ + 2, (uint16_t)segment_end(segment));
 	bare.data = to;
 	bare.len = len;
 	segment_hide_sack(&bare);
-	put16(header + TCP_CHECKSUM, 0);
+	put_be16(header + TCP_CHECKSUM, 0);
 	total = sum(to + AT_IP_SOURCE, 8, IPPROTO_TCP + (uint32_t)tcp);
-	put16(header + TCP_CHECKSUM, (uint16_t)~sum(header, tcp, total));
+	put_be16(header + TCP_CHECKSUM, (uint16_t)~sum(header, tcp, total));
 	return len;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* The reader: files merged by time, packets handed to their transport, rows and totals; and the C interface.
  */
 #include <stddef.h>

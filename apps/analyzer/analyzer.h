@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The part of the analyser's interface that is not in the library: only its fuzzer (fuzz.c) uses it. */
 #ifndef ANALYZER_ANALYZER_H
 #define ANALYZER_ANALYZER_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Assigns packets to associations by ports and verification tag, whatever the addresses (RFC 9260 8.5): a
  * packet carries its receiver's tag; an INIT carries 0 in the header and its sender's tag in the chunk. If

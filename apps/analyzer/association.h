@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Assigns SCTP packets to associations, by ports and verification tag (RFC 9260 8.5); how: association.c. */
 #ifndef ANALYZER_ASSOCIATION_H
 #define ANALYZER_ASSOCIATION_H

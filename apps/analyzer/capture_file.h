@@ -1,8 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An open capture file, its interfaces and its records, the same for pcap and pcapng. */
 #ifndef ANALYZER_CAPTURE_FILE_H
 #define ANALYZER_CAPTURE_FILE_H
 
 #include "stream.h"
+
+#include <string.h>
 
 enum { CAPTURE_INTERFACES_MAX = UINT16_MAX, CAPTURE_NAME = 16 };
 
@@ -46,7 +49,7 @@ struct capture_file {
 	bool blocks;	      /* pcapng */
 	bool nanosecond;      /* its time stamps are finer than microseconds */
 	bool swapped;	      /* byte order differs from this machine's; of the first section */
-	bool section_swapped; /* the same, of the current section */
+	bool section_swapped; /* the same, of the current section; pcap: of the file */
 	uint32_t limit; /* pcap whose records never show a longer length on the wire: the longest of the first
 			   records; else 0 */
 	bool lengths_swapped;	    /* pcap before 2.3: a record's two lengths are in the opposite order */
@@ -54,6 +57,31 @@ struct capture_file {
 	bool cut_off;		    /* the file does not end cleanly; see .trouble */
 	char trouble[200];	    /* why it cannot be read, or not to its end; "": no trouble */
 };
+
+/* Numbers in the byte order of the file, or of its current section. */
+static inline uint16_t file_get16(const struct capture_file *p, const uint8_t *at)
+{
+	uint16_t v;
+
+	memcpy(&v, at, sizeof(v));
+	return p->section_swapped ? __builtin_bswap16(v) : v;
+}
+
+static inline uint32_t file_get32(const struct capture_file *p, const uint8_t *at)
+{
+	uint32_t v;
+
+	memcpy(&v, at, sizeof(v));
+	return p->section_swapped ? __builtin_bswap32(v) : v;
+}
+
+static inline uint64_t file_get64(const struct capture_file *p, const uint8_t *at)
+{
+	uint64_t v;
+
+	memcpy(&v, at, sizeof(v));
+	return p->section_swapped ? __builtin_bswap64(v) : v;
+}
 
 void capture_file_close(struct capture_file *p);
 /* Append an interface with the default values. NULL: no memory, or more than CAPTURE_INTERFACES_MAX. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Transport checksums: TCP's (RFC 9293 3.1) and SCTP's CRC32c (RFC 9260 Appendix A). */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks the transport checksum of a packet. */
 #ifndef ANALYZER_CHECKSUM_H
 #define ANALYZER_CHECKSUM_H

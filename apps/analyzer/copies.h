@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Recognises packets that a capture holds twice: captured at a mirror port in both directions, or before
  * and after a router.

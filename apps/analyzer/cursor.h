@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A cursor in a packet: the part that has not been parsed yet. */
 #ifndef ANALYZER_CURSOR_H
 #define ANALYZER_CURSOR_H

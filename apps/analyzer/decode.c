@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* IPv4 (RFC 791), IPv6 and its extension headers (RFC 8200), AH (RFC 4302), SCTP in UDP (RFC 6951), and what
  * tunnels carry. */
 #include "decode.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Decodes the headers of a record up to the transport header. */
 #ifndef ANALYZER_DECODE_H
 #define ANALYZER_DECODE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Capture filters in libpcap's language, evaluated by libpcap. The library is loaded only when a filter is
  * given, since it depends on many others.

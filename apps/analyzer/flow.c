@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Finds and creates paths and flows, and counts their packets: flow.h. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Finds and creates flows and the paths they use, and adds packets to their totals. */
 #ifndef ANALYZER_FLOW_H
 #define ANALYZER_FLOW_H

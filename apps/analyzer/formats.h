@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Recognises the format of a capture file and reads its records. */
 #ifndef ANALYZER_FORMATS_H
 #define ANALYZER_FORMATS_H

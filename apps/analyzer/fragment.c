@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Reassembly: RFC 791 3.2, RFC 8200 4.5. Overlapping fragments make a datagram void (RFC 5722), equal ones do
  * not. */
 #include <stdlib.h>

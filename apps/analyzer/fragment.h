@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reassembles IP datagrams from their fragments, as the receiving host does: a datagram that never becomes
  * complete does not reach a transport. At most FRAGMENT_SLOTS datagrams are kept at a time, each of at most

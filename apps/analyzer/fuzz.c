@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * libFuzzer's entry: any bytes as captures. Besides what the sanitisers see, what must hold of every result
  * is checked here, so that a wrong number aborts like a wrong access. replay.c gives it files (no clang

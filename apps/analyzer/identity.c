@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * The fingerprint of a packet: a hash of the fields that no router changes, by which other captures find it
  * again.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fills the table `identities`, one row per IP packet: with it captures of several points are joined
  * (captures/packet_matching.py).

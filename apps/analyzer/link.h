@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads link-layer headers, from the first byte of a frame to the network layer. */
 #ifndef ANALYZER_LINK_H
 #define ANALYZER_LINK_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* The hash map's slower functions: creating, growing, inserting. Lookups are in map.h. */
 #include <stdlib.h>
 

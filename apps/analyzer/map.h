@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A hash map from 64-bit keys to 32-bit values: open addressing, linear probing. Keys are never removed. */
 #ifndef ANALYZER_MAP_H
 #define ANALYZER_MAP_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* What these functions do and promise: mappings.h. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * MPTCP mappings from subflow sequence numbers to data sequence numbers (DSS option), of one direction of a
  * subflow.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* MPTCP's options about the connection, one row each: RFC 8684 section 3. */
 #include "mptcp.h"
 #include "flow.h"

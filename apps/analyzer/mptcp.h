@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads the MPTCP options of TCP segments into the table `mptcp_options`. */
 #ifndef ANALYZER_MPTCP_H
 #define ANALYZER_MPTCP_H

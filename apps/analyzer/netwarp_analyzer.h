@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * netwarp_analyzer.h - the analyser's whole C interface: rows, tables and the functions nwa_*().
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A decoded packet, up to the first byte of the transport header. No byte beyond the captured ones is read.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* pcap files: https://www.ietf.org/archive/id/draft-ietf-opsawg-pcap-04.html */
 #include <stdio.h>
 #include <string.h>
@@ -13,22 +14,6 @@ enum {
 };
 
 static const uint32_t MAGIC_US = 0xa1b2c3d4, MAGIC_NS = 0xa1b23c4d;
-
-static uint16_t get16(const struct capture_file *p, const uint8_t *at)
-{
-	uint16_t v;
-
-	memcpy(&v, at, sizeof(v));
-	return p->swapped ? __builtin_bswap16(v) : v;
-}
-
-static uint32_t get32(const struct capture_file *p, const uint8_t *at)
-{
-	uint32_t v;
-
-	memcpy(&v, at, sizeof(v));
-	return p->swapped ? __builtin_bswap32(v) : v;
-}
 
 bool pcap_recognised(const uint8_t *header)
 {
@@ -50,7 +35,7 @@ static void set_lengths_order(struct capture_file *p, uint16_t major, uint16_t m
 /* A record's two lengths. */
 static void lengths(const struct capture_file *p, const uint8_t *header, uint32_t *captured, uint32_t *length)
 {
-	uint32_t first = get32(p, header + 8), second = get32(p, header + 12);
+	uint32_t first = file_get32(p, header + 8), second = file_get32(p, header + 12);
 	bool swapped = p->lengths_swapped || (p->lengths_maybe_swapped && first > second);
 
 	*captured = swapped ? second : first;
@@ -103,12 +88,12 @@ bool pcap_start(struct capture_file *p)
 		return false;
 	}
 	memcpy(&magic, header, sizeof(magic));
-	p->swapped = magic != MAGIC_US && magic != MAGIC_NS;
-	p->nanosecond = get32(p, header) == MAGIC_NS;
-	p->snaplen = get32(p, header + 16);
-	p->link_type = (uint16_t)(get32(p, header + 20) & 0xffff);
-	major = get16(p, header + 4);
-	minor = get16(p, header + 6);
+	p->swapped = p->section_swapped = magic != MAGIC_US && magic != MAGIC_NS;
+	p->nanosecond = file_get32(p, header) == MAGIC_NS;
+	p->snaplen = file_get32(p, header + 16);
+	p->link_type = (uint16_t)(file_get32(p, header + 20) & 0xffff);
+	major = file_get16(p, header + 4);
+	minor = file_get16(p, header + 6);
 	if (!(major == 2 && minor <= 4) && !(major == 543 && !minor)) { /* as libpcap has it */
 		snprintf(p->trouble, sizeof(p->trouble), "pcap version %u.%u: only 2.0 to 2.4 are known",
 			 major, minor);
@@ -138,8 +123,8 @@ bool pcap_next(struct capture_file *p, struct record *r)
 	header = stream_peek(&p->stream, RECORD_HEADER + (size_t)r->captured);
 	if (!header)
 		return capture_file_end(p, "record's data");
-	r->time_ns = (int64_t)get32(p, header) * 1000000000 +
-		     (int64_t)get32(p, header + 4) * (p->nanosecond ? 1 : 1000);
+	r->time_ns = (int64_t)file_get32(p, header) * 1000000000 +
+		     (int64_t)file_get32(p, header + 4) * (p->nanosecond ? 1 : 1000);
 	r->length = length > r->captured ? length : r->captured;
 	r->data = header + RECORD_HEADER;
 	r->at_limit = length == r->captured && (length == p->limit || length == p->snaplen);

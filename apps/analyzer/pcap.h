@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads records of libpcap's savefile format in both byte orders. */
 #ifndef ANALYZER_PCAP_H
 #define ANALYZER_PCAP_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * pcapng files: https://datatracker.ietf.org/doc/draft-ietf-opsawg-pcapng/ (blocks: section 4, options:
  * 3.5). Blocks of other types are skipped by their length. Reading ends at a block with an impossible
@@ -36,30 +37,6 @@ struct block {
 	uint32_t type, bytes;
 };
 
-static uint16_t get16(const struct capture_file *p, const uint8_t *at)
-{
-	uint16_t v;
-
-	memcpy(&v, at, sizeof(v));
-	return p->section_swapped ? __builtin_bswap16(v) : v;
-}
-
-static uint32_t get32(const struct capture_file *p, const uint8_t *at)
-{
-	uint32_t v;
-
-	memcpy(&v, at, sizeof(v));
-	return p->section_swapped ? __builtin_bswap32(v) : v;
-}
-
-static uint64_t get64(const struct capture_file *p, const uint8_t *at)
-{
-	uint64_t v;
-
-	memcpy(&v, at, sizeof(v));
-	return p->section_swapped ? __builtin_bswap64(v) : v;
-}
-
 /*
  * One option: true while there is one. `bytes` is what is left of the list; *wrong: a length that cannot be
  * right.
@@ -73,8 +50,8 @@ static bool next_option(const struct capture_file *p, const uint8_t **at, uint32
 		*wrong |= *bytes > 0;
 		return false;
 	}
-	*code = get16(p, *at);
-	*length = get16(p, *at + 2);
+	*code = file_get16(p, *at);
+	*length = file_get16(p, *at + 2);
 	if (*code == OPTION_END)
 		return false;
 	whole = 4 + ((*length + 3u) & ~3u);
@@ -129,8 +106,8 @@ static bool take_section(struct capture_file *p, const struct block *b)
 
 	if (b->bytes < SECTION_BODY)
 		return capture_file_stop(p, "a section header of %u bytes: not read on from there", b->bytes);
-	major = get16(p, b->at + 4);
-	minor = get16(p, b->at + 6);
+	major = file_get16(p, b->at + 4);
+	minor = file_get16(p, b->at + 6);
 	if (major != 1 || (minor && minor != 2)) /* some programs write 1.2, which is 1.0 */
 		return capture_file_stop(p, "a section of pcapng version %u.%u: not read on from there",
 					 major, minor);
@@ -153,8 +130,8 @@ static bool take_interface(struct capture_file *p, const struct block *b)
 		return capture_file_stop(p,
 					 "more than %d interfaces, or out of memory: not read on from there",
 					 CAPTURE_INTERFACES_MAX);
-	interface->link_type = get16(p, b->at);
-	interface->snaplen = get32(p, b->at + 4);
+	interface->link_type = file_get16(p, b->at);
+	interface->snaplen = file_get32(p, b->at + 4);
 	while (next_option(p, &at, &bytes, &code, &length, &interface->malformed)) {
 		const uint8_t *value = at - ((length + 3u) & ~3u);
 
@@ -163,7 +140,7 @@ static bool take_interface(struct capture_file *p, const struct block *b)
 		else if (code == OPTION_RESOLUTION && length == 1)
 			set_resolution(interface, value[0]);
 		else if (code == OPTION_OFFSET && length == 8)
-			interface->offset_s = (int64_t)get64(p, value);
+			interface->offset_s = (int64_t)file_get64(p, value);
 		else if (code == OPTION_RESOLUTION || code == OPTION_OFFSET)
 			interface->malformed = true;
 	}
@@ -188,13 +165,13 @@ static bool take_statistics(struct capture_file *p, const struct block *b)
 	if (b->bytes < STATISTICS_BODY)
 		return capture_file_stop(p, "interface statistics of %u bytes: not read on from there",
 					 b->bytes);
-	id = get32(p, b->at);
+	id = file_get32(p, b->at);
 	if (id >= p->interface_count - p->section)
 		return true; /* of an interface that is not there: no packet hangs on it */
 	while (next_option(p, &at, &bytes, &code, &length, &wrong)) {
 		if (code != OPTION_DROPPED || length != 8)
 			continue;
-		p->interfaces[p->section + id].dropped = get64(p, at - 8);
+		p->interfaces[p->section + id].dropped = file_get64(p, at - 8);
 		p->interfaces[p->section + id].dropped_known = true;
 	}
 	return true;
@@ -212,14 +189,14 @@ static bool take_packet(struct capture_file *p, const struct block *b, struct re
 		if (b->bytes < header)
 			return capture_file_stop(p, "a packet block of %u bytes: not read on from there",
 						 b->bytes);
-		r->length = get32(p, b->at);
+		r->length = file_get32(p, b->at);
 	} else {
 		if (b->bytes < header)
 			return capture_file_stop(p, "a packet block of %u bytes: not read on from there",
 						 b->bytes);
-		id = b->type == BLOCK_PACKET ? get32(p, b->at) : get16(p, b->at);
-		r->captured = get32(p, b->at + 12);
-		r->length = get32(p, b->at + 16);
+		id = b->type == BLOCK_PACKET ? file_get32(p, b->at) : file_get16(p, b->at);
+		r->captured = file_get32(p, b->at + 12);
+		r->length = file_get32(p, b->at + 16);
 	}
 	if (id >= p->interface_count - p->section)
 		return capture_file_stop(
@@ -240,7 +217,7 @@ static bool take_packet(struct capture_file *p, const struct block *b, struct re
 			return capture_file_stop(
 			    p, "a packet block of %u bytes claims %u captured bytes: not read on from there",
 			    b->bytes, r->captured);
-		ticks = (uint64_t)get32(p, b->at + 4) << 32 | get32(p, b->at + 8);
+		ticks = (uint64_t)file_get32(p, b->at + 4) << 32 | file_get32(p, b->at + 8);
 		r->time_ns = p->last_ns = time_of(interface, ticks);
 	}
 	if (r->length < r->captured)
@@ -267,14 +244,14 @@ static bool next_block(struct capture_file *p, struct block *b)
 						 "a section header of no byte order: not read on from there");
 		p->section_swapped = order != BYTE_ORDER_MAGIC;
 	}
-	b->type = get32(p, at);
-	length = get32(p, at + 4);
+	b->type = file_get32(p, at);
+	length = file_get32(p, at + 4);
 	if (length < BLOCK_FRAME || length > BLOCK_MAX || length % 4)
 		return capture_file_stop(p, "a block claims %u bytes: not read on from there", length);
 	at = stream_peek(&p->stream, length);
 	if (!at)
 		return capture_file_end(p, "block");
-	again = get32(p, at + length - 4);
+	again = file_get32(p, at + length - 4);
 	if (again != length)
 		return capture_file_stop(p, "a block's two lengths are %u and %u: not read on from there",
 					 length, again);

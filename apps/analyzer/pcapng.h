@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads records of pcapng files in both byte orders, with any resolution of time stamps. */
 #ifndef ANALYZER_PCAPNG_H
 #define ANALYZER_PCAPNG_H

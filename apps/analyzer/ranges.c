@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Sets of ranges: the cases that are not in order: new ranges after a gap, filled gaps, repeated numbers. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The set of numbers that a sender has sent so far: disjoint ranges [lo, hi) of 64-bit numbers (TCP: bytes,
  * SCTP: TSNs), each with the path of its first transmission. A transfer without gaps on one path is one

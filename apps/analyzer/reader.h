@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The state of a reader (struct nwa, one per nwa_open()): its files, tables and flows. */
 #ifndef ANALYZER_READER_H
 #define ANALYZER_READER_H

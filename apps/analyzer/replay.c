@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Gives files to the fuzzer's entry, one after another: the sanitised build that the tests run. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Decodes SCTP packets. Every chunk is checked against its own length, the packet's and the captured bytes.
  */

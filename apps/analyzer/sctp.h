@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Decodes SCTP packets: rows of chunks, SACKs, INITs and error causes. */
 #ifndef ANALYZER_SCTP_H
 #define ANALYZER_SCTP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * SCTP's chunk types, header lengths in bytes and flags (RFC 9260 section 3; I-DATA: RFC 8260, FORWARD-TSN:
  * RFC 3758).

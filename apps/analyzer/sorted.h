@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All records of a capture file, sorted by time (option NWA_SORT). */
 #ifndef ANALYZER_SORTED_H
 #define ANALYZER_SORTED_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Capture files as the reader's sources: opening, the next record of each, their rows and their interfaces'.
  */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Opens capture files as sources of a reader, reads the next record of each, and fills the tables `sources`
  * and `interfaces`.

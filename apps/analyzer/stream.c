@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Reading and unpacking. read(2) and not mmap(2): a file that shrinks while it is read must not kill the
  * process, and a block that fits the cache is as fast. Concatenated gzip members and zstd frames are one

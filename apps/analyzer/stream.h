@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The bytes of a capture file: plain or compressed, from a descriptor or from memory (fuzzing). */
 #ifndef ANALYZER_STREAM_H
 #define ANALYZER_STREAM_H

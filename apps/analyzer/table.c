@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Growing arrays of rows. Small arrays use realloc(). Large ones are mappings of their own, aligned to a
  * huge page, which grow by moving page tables and not bytes (mremap). They ask for huge pages, because a

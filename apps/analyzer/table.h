@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Growing arrays of rows. A table that is not wanted returns the same scratch row for every push, so
  * callers need not check.

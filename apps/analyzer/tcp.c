@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* TCP segments: RFC 9293; options RFC 7323 (window scale, timestamps), RFC 2018 (SACK), RFC 8684 (MPTCP). */
 #include "tcp.h"
 #include "flow.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Decodes TCP segments: rows of segments, SACK blocks and MPTCP options. */
 #ifndef ANALYZER_TCP_H
 #define ANALYZER_TCP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads the headers of tunnels: IP in IP, GRE, VXLAN, Geneve, GTP-U. */
 #ifndef ANALYZER_TUNNEL_H
 #define ANALYZER_TUNNEL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Unpacks xz, bzip2 and lz4 step by step. Concatenated streams, as pbzip2 writes them, are read as one. */
 #ifndef ANALYZER_UNPACK_H
 #define ANALYZER_UNPACK_H

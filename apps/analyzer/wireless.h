@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads IEEE 802.11 data frames and the headers that capturing programs put before them. */
 #ifndef ANALYZER_WIRELESS_H
 #define ANALYZER_WIRELESS_H

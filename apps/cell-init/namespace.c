@@ -65,13 +65,14 @@ static int bind_name(struct cell *cell, const char *name, const char *target)
 /* Above the descriptors that messages name. */
 static int hold_own(struct cell *cell)
 {
-	int fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	int fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), error;
 
 	if (fd < 0)
 		return cell_fail_errno(cell, errno, "cannot hold the first network namespace");
 	own_fd = fcntl(fd, F_DUPFD_CLOEXEC, BPF_FD_BASE + 3 * BPF_MAX);
+	error = errno;
 	close(fd);
-	return own_fd < 0 ? cell_fail_errno(cell, errno, "dup") : 0;
+	return own_fd < 0 ? cell_fail_errno(cell, error, "dup") : 0;
 }
 
 int namespace_create(struct cell *cell, const struct step_ns *step)

@@ -41,10 +41,10 @@ static int refused(struct cell *cell, const char *what)
 /* To the number that messages and programs name. */
 static int keep(struct cell *cell, int fd, int number)
 {
-	int kept = dup3(fd, number, O_CLOEXEC);
+	int kept = dup3(fd, number, O_CLOEXEC), error = errno;
 
 	close(fd);
-	return kept < 0 ? cell_fail_errno(cell, errno, "dup") : 0;
+	return kept < 0 ? cell_fail_errno(cell, error, "dup") : 0;
 }
 
 static int write_map(struct cell *cell, int fd, const struct bytes *value)
@@ -87,8 +87,8 @@ static void name_maps(struct bpf_insn *list, size_t count, int index)
 /* The verifier's own words, its last line, behind the error. */
 static int rejected(struct cell *cell, union bpf_attr *attr)
 {
+	int error = errno; /* before calloc() */
 	char *log = calloc(1, LOG_BYTES), *line;
-	int error = errno;
 
 	if (!log || error == EPERM || error == ENOSYS) {
 		free(log);
