@@ -34,14 +34,14 @@ HOMES: dict[str, dict[str, tuple[tuple[str, ...], str]]] = {
     "read": {
         "analyze": (("analyze",), "analyse a run again, or captures of any origin"),
         "report": (("commands",), "make the report of a run again"),
-        "export": (("export",), "captures as plain pcap files, or pages as HAR"),
+        "export": (("commands",), "captures as plain pcap files, or pages as HAR"),
     },
     "compare": {
         "compare": (("compare", "agree", "claims"), "two runs, two back ends, claims and published numbers"),
     },
     "keep": {
-        "archive": (("merge", "verify", "commands"), "merge runs, pack one as a file, verify or replay it"),
-        "clean": (("clean",), "remove what runs can make again, or their captures"),
+        "archive": (("archive",), "merge runs, pack one as a file, verify or replay it"),
+        "clean": (("commands",), "remove what runs can make again, or their captures"),
     },
     "machine": {
         "doctor": (("doctor",), "what can run on this machine, and what is missing"),
@@ -63,16 +63,14 @@ class Words(Subparsers):
         self._verbs: dict[str, argparse._SubParsersAction[argparse.ArgumentParser]] = {}
 
     def add_parser(self, name: str, **options: Any) -> argparse.ArgumentParser:
-        """As argparse has it. Without a description --help of a command begins with its line of the list."""
+        """As argparse has it. Without a description, --help begins with the sentence `help` that a list would show."""
         word, _, verb = name.partition(" ")
-        said = COMMANDS[word][1]
-        title: dict[str, Any] = {"description": f"{said[0].upper()}{said[1:]}."}
         if not verb:
-            return super().add_parser(word, **(title | options))
+            return super().add_parser(word, **_described(options))
         if word not in self.choices:
-            command = super().add_parser(word, **title)
+            command = super().add_parser(word, **_described({"help": COMMANDS[word][1]}))
             self._verbs[word] = command.add_subparsers(prog=command.prog, required=True, metavar="VERB")
-        return self._verbs[word].add_parser(verb, **options)
+        return self._verbs[word].add_parser(verb, **_described(options))
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
         """Hands what follows to the command that was typed."""
@@ -81,6 +79,11 @@ class Words(Subparsers):
         if usual and more and more[0] not in ("-h", "--help", *self._verbs[word].choices):
             values = [word, usual, *more]
         super().__call__(parser, namespace, values, option_string)
+
+
+def _described(options: dict[str, Any]) -> dict[str, Any]:
+    said: str = options["help"]
+    return {"description": f"{said[0].upper()}{said[1:]}."} | options
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""The smaller commands: plan, report, profiles, archive unpack."""
+"""The smaller commands: plan, profiles, report, export, clean."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from pathlib import Path
 
 import msgspec
 
+from ..core import invocation
 from ..core.errors import SpecError
-from ..core.numbers import given
+from ..core.numbers import given, with_unit
 from ..core.units import counted
 from ..engine.analysis import report
 from ..engine.calibration import measured_profiles
-from ..engine.cleaning import unpack
+from ..engine.cleaning import remove_captures, remove_derived
+from ..engine.export import export_captures
+from ..engine.har import export_har
 from ..engine.inventory_fit import fit
 from ..engine.planning import refusals
 from ..experiment import EXAMPLE_SPEC, list_profiles
@@ -23,10 +26,12 @@ from ..plan.schedules import most_cells
 from ..present.inventory_words import fit_words
 from ..present.profile_table import profile_words
 from ..sandbox.choose import BACKENDS
+from ..store.run_dir import RunDir
 from ..testbed.compile import Clock, compile_cell
 from ..testbed.steps import to_commands
 from . import EXIT_UNAVAILABLE
 from .run import add_plan_arguments, add_shard_argument, plan_of
+from .summary import size_words
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -48,20 +53,27 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     reports.add_argument("run_dir", type=Path)
     reports.add_argument("--spec", type=Path, help="with the tables, figures, claims and answers of this spec instead")
     reports.set_defaults(run=run_report)
-    unpacks = commands.add_parser(
-        "archive unpack", help="make cells/<cell_id>/ of packed cells again (netwarp run --pack)"
-    )
-    unpacks.add_argument("run_dir", type=Path)
-    unpacks.set_defaults(run=run_unpack)
     profiles = commands.add_parser("profiles", help="list the link profiles of netem-profiles/")
     profiles.add_argument("names", nargs="*", metavar="PROFILE", help="everything these say, and what was measured")
     profiles.set_defaults(run=run_profiles)
-
-
-def run_unpack(args: argparse.Namespace) -> int:
-    """`netwarp archive unpack`."""
-    print(f"{counted(unpack(args.run_dir), 'cell')} unpacked", file=sys.stderr)
-    return 0
+    exports = commands.add_parser("export", help="write captures as plain pcap files, or pages as HAR")
+    exports.add_argument(
+        "captures", nargs="+", type=Path, metavar="CAPTURE | CELL_DIR",
+        help="captures (.zst and .gz are expanded, others copied), or directories of them, a cell's among them",
+    )  # fmt: skip
+    exports.add_argument("--out", type=Path, default=Path(), help="directory to write to (default: here)")
+    exports.add_argument("--har", action="store_true", help="RUN CELL: the pages of a cell as HAR 1.2 instead")
+    exports.set_defaults(run=run_export)
+    cleans = commands.add_parser(
+        "clean",
+        help="remove what interrupted runs left, derived files, tables and report of runs (captures stay); "
+        "with --captures the captures instead (all else stays); without a run: list what the runs below results/ take",
+    )
+    cleans.add_argument("run_dirs", nargs="*", type=Path, metavar="RUN_DIR")
+    cleans.add_argument(
+        "--captures", action="store_true", help="remove the captures of finished runs, and nothing else"
+    )
+    cleans.set_defaults(run=run_clean)
 
 
 def run_plan(args: argparse.Namespace) -> int:
@@ -124,3 +136,49 @@ def run_profiles(args: argparse.Namespace) -> int:
     else:
         print("\n".join(line for name in args.names for line in profile_words(name, known[name], measured_profiles())))
     return 0
+
+
+def run_export(args: argparse.Namespace) -> int:
+    """Print the name of each file as it is written."""
+    if args.har:
+        if len(args.captures) != 2:
+            raise SpecError("--har takes a run and a cell; for example --har results/lee2008/latest CELL_ID")
+        run, cell = args.captures
+        targets = iter(export_har(run, str(cell), args.out))
+    else:
+        targets = export_captures(args.captures, args.out)
+    for target in targets:
+        print(target)
+    return 0
+
+
+def run_clean(args: argparse.Namespace) -> int:
+    """`netwarp clean`."""
+    for root in args.run_dirs:
+        if not RunDir(root).plan.exists():  # nothing is removed where one name is wrong
+            raise SpecError(f"{root}: is not a run directory of netwarp's (no plan.json)")
+    for root in args.run_dirs:
+        print(f"{root}: {_remove_captures(root) if args.captures else _remove_derived(root)}")
+    if not args.run_dirs:
+        _list(" --captures" if args.captures else "")
+    return 0
+
+
+def _remove_captures(root: Path) -> str:
+    freed = remove_captures(root)
+    if not freed.captures:
+        return "has no captures"
+    return f"freed {with_unit(freed.bytes, 'bytes')}: {counted(freed.captures, 'capture')}"
+
+
+def _remove_derived(root: Path) -> str:
+    freed = remove_derived(root)
+    return f"freed {with_unit(freed.bytes, 'bytes')}; netwarp analyze {root} makes the derived files again"
+
+
+def _list(option: str) -> None:
+    """Every run below results/ with its size."""
+    for plan in sorted(Path("results").glob("*/*/plan.json")):
+        if not plan.parent.is_symlink():
+            print(f"{plan.parent}: {size_words(*RunDir(plan.parent).sizes())}")
+    print(f"nothing was removed; name the runs: {invocation.command('clean')}{option} RUN_DIR...")

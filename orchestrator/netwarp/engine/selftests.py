@@ -17,10 +17,9 @@ from ..guestkernel.run import Progress as BuildProgress
 from ..guestkernel.source import find_source, release_of
 from ..sandbox.guest_root import FILES
 from ..selftests.guest import VIRTUAL_LIMIT_S, Bench, Guests, Result, run_test
-from ..selftests.kernel import COLLECTIONS, selftest_recipe
 from ..selftests.lksctp import COLLECTION, add_lksctp
 from ..selftests.packages import unpacked
-from ..selftests.tree import Selftest, Tree, parse_test, unpack_tests
+from ..selftests.tree import COLLECTIONS, Selftest, Tree, parse_test, selftest_recipe, unpack_tests
 
 DEFAULT = (
     "net/mptcp:mptcp_connect.sh",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
 import hashlib
 import os
@@ -9,7 +10,7 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from ..core.errors import KernelError, SpecError
 from ..core.executables import with_sbin
 from ..guestkernel.build import toolchain
 from ..guestkernel.cache import kernels_dir
+from ..guestkernel.config import Option
 from ..guestkernel.recipe import Recipe
 from ..guestkernel.source import Source
 
@@ -27,6 +29,14 @@ that program is compiled.
 """
 _PARTS = (str(SELFTESTS), "tools/include", "tools/arch/x86", "tools/build", "tools/lib", "tools/scripts", "scripts")
 _LOCAL_SOURCE = re.compile(r"""^\s*(?:source|\.)\s+["']?(?:\$\{?\w+\}?/|\./)?([\w./-]+\.sh)""", re.MULTILINE)
+COLLECTIONS = ("net", "net/mptcp", "net/netfilter")
+"""Always asked for, so that one kernel serves all of them."""
+_OURS = frozenset(["MODULES", "HW_RANDOM", "UML_RANDOM", "LOCALVERSION_AUTO", "HZ", "64BIT"])
+"""Never taken from the tests: determinism depends on them."""
+_JITTER = frozenset(["INET_ESP", "INET_ESP_OFFLOAD", "INET6_ESP", "INET6_ESP_OFFLOAD", "XFRM_ESP"])
+"""Not taken either: they select a generator that waits at boot until the clock's steps vary (crypto/jitterentropy.c),
+which on the virtual clock they never do.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,3 +168,14 @@ def _extract(tarball: Path, target: Path) -> None:
     done = subprocess.run([*command, *(f"*/{part}" for part in _PARTS)], capture_output=True, text=True, check=False)
     if not (target / SELFTESTS).is_dir():
         raise KernelError(f"{tarball}: its {SELFTESTS} cannot be unpacked: {done.stderr.strip()[-300:]}")
+
+
+def selftest_recipe(recipe: Recipe, options: Mapping[str, str]) -> Recipe:
+    """The recipe with the tests' options; one that User-Mode Linux or this source cannot have is left out."""
+    more = {name: value for name, value in options.items() if name not in _OURS | _JITTER}
+    kept = tuple(option for option in recipe.fragment if option.name not in more)
+    return dataclasses.replace(
+        recipe,
+        fragment=kept + tuple(Option(name, None if value == "n" else value) for name, value in sorted(more.items())),
+        where_possible=frozenset(more) - frozenset(option.name for option in recipe.fragment),
+    )

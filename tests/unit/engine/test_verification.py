@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from netwarp.cli.verify import run_verify
+from netwarp.cli.archive import run_verify
 from netwarp.core.types import CellOutcome, Measurement, Outcome
 from netwarp.engine.bundles import bundle, opened
 from netwarp.engine.run_again import verify

@@ -9,10 +9,9 @@ import pytest
 from netwarp.core.errors import SpecError
 from netwarp.guestkernel import load_recipe
 from netwarp.selftests.guest import OVERRIDES, Bench, Result, prepare
-from netwarp.selftests.kernel import selftest_recipe
 from netwarp.selftests.table import rows, update_page
 from netwarp.selftests.tap import Case
-from netwarp.selftests.tree import SELFTESTS, Selftest, Tree, needed, parse_test
+from netwarp.selftests.tree import SELFTESTS, Selftest, Tree, needed, parse_test, selftest_recipe
 
 
 @pytest.fixture

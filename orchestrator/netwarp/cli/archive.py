@@ -1,19 +1,24 @@
-"""`netwarp archive verify`, `replay`, `bundle`: run cells again, hold or restore captures, pack a run as a file."""
+"""`netwarp archive merge`, `verify`, `replay`, `bundle`, `unpack`: runs that are kept, in parts or as a file."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from ..core.numbers import readable
 from ..core.units import counted
 from ..engine.bundles import SUFFIX, bundle, opened
+from ..engine.cleaning import unpack
+from ..engine.merging import merge_runs, take_cells
 from ..engine.run_again import replay, verify
 from ..engine.run_directory import open_run
 from ..results.comparison import Comparison
 from .progress import TerminalProgress
+from .run import EXIT_INCOMPLETE, EXIT_OK
+from .summary import print_summary
 
 MOST_NUMBERS = 10
 """Numbers outside of their interval that are named."""
@@ -21,18 +26,37 @@ MOST_NUMBERS = 10
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare them."""
-    comparing = commands.add_parser(
+    merging = commands.add_parser(
+        "archive merge",
+        help="make one run of all shards of a plan (netwarp run --shard K/N), or of its base and robustness",
+    )
+    merging.add_argument(
+        "runs",
+        nargs="+",
+        type=Path,
+        metavar="RUN",
+        help="every shard, or the runs to take cells from, in any order; they stay",
+    )
+    merging.add_argument(
+        "--spec",
+        help="take the cells of this spec from whichever run has them: runs of earlier states of it, or a part each",
+    )
+    merging.add_argument("--out", type=Path, required=True, help="the run directory of the whole")
+    merging.add_argument("--no-report", action="store_true", help="stop after the tables")
+    merging.add_argument("--junit", type=Path, metavar="FILE", help="write outcomes and verdicts as JUnit XML")
+    merging.set_defaults(run=run_merge)
+    verifying = commands.add_parser(
         "archive verify",
         help="hold a run's captures against those of a reference run, or against what its cells give now; "
         "says whether the kernel is the same, names the first packet that differs, and holds the numbers of such cells "
         "against the reference's intervals",
     )
-    comparing.add_argument("run_dir", type=Path, metavar="RUN", help="a run directory or a bundle")
-    comparing.add_argument(
+    verifying.add_argument("run_dir", type=Path, metavar="RUN", help="a run directory or a bundle")
+    verifying.add_argument(
         "reference", type=Path, nargs="?", metavar="REFERENCE", help="a run or a bundle (default: run it again)"
     )
-    comparing.add_argument("--jobs", type=int, help="cells at once (default: cores)")
-    comparing.set_defaults(run=run_verify)
+    verifying.add_argument("--jobs", type=int, help="cells at once (default: cores)")
+    verifying.set_defaults(run=run_verify)
     making = commands.add_parser("archive replay", help="make the captures of cells of a run again, bit for bit")
     making.add_argument("run_dir", type=Path, metavar="RUN")
     making.add_argument("cells", nargs="+", metavar="CELL", help="cell ids, as tables/cells.csv has them")
@@ -44,6 +68,24 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     packing.add_argument("run_dir", type=Path, metavar="RUN")
     packing.add_argument("--out", type=Path, metavar="FILE", help=f"default: NAME{SUFFIX} here, NAME the experiment's")
     packing.set_defaults(run=run_bundle)
+    unpacks = commands.add_parser(
+        "archive unpack", help="make cells/<cell_id>/ of packed cells again (netwarp run --pack)"
+    )
+    unpacks.add_argument("run_dir", type=Path)
+    unpacks.set_defaults(run=run_unpack)
+
+
+def run_merge(args: argparse.Namespace) -> int:
+    """The exit status of `netwarp run`."""
+    report = not args.no_report
+    if args.spec is not None:
+        merged = take_cells(args.spec, args.runs, out=args.out, report=report)
+    else:
+        merged = merge_runs(args.runs, out=args.out, report=report)
+    if args.junit is not None:
+        merged.write_junit(args.junit)
+    print_summary(merged)
+    return EXIT_OK if merged.complete else EXIT_INCOMPLETE
 
 
 def run_verify(args: argparse.Namespace) -> int:
@@ -98,4 +140,10 @@ def run_replay(args: argparse.Namespace) -> int:
     with TerminalProgress() as progress:
         captures = replay(args.run_dir, args.cells, progress=progress)
     print("\n".join(str(path) for path in captures))
+    return 0
+
+
+def run_unpack(args: argparse.Namespace) -> int:
+    """`netwarp archive unpack`."""
+    print(f"{counted(unpack(args.run_dir), 'cell')} unpacked", file=sys.stderr)
     return 0
