@@ -10,7 +10,7 @@
     const { colour } = netwarp.charts;
     const rank = Math.min(series.source, 3);
     if (series.form === "points") return { symbol: look.marker, color: colour(look), size: 6, opacity: 0.65 };
-    return { symbol: look.marker + OPEN[rank], color: colour(look), line: { width: rank ? 1.5 : 0, color: colour(look) },
+    return { symbol: look.marker + OPEN[rank], color: colour(look), opacity: 1, line: { width: rank ? 1.5 : 0, color: colour(look) },
       // a curve of many points is known by some markers, too
       size: series.every > 1 || series.form === "steps" ? series.x.map((_, i) => (i % series.every ? 0 : 7)) : SIZES[rank] };
   };
