@@ -18,12 +18,11 @@ from .agents import with_agents
 from .captures import Captures
 from .combine import Combination
 from .flows import Flows
-from .network import SIDES, Network, build_link, check_linked, finish
+from .network import SIDES, Network, build_link, check_linked, check_switches, finish
 from .packet_rules import check_packet_rules
 from .reader import Reader
 from .resolve import Resolved, resolve
 from .routes import Routed, rtt_of_links
-from .switches import check_switches
 from .sysctls import SysctlCheck
 from .timeline import Planned, Timeline, draw
 

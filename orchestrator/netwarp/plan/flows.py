@@ -1,21 +1,21 @@
-"""The flows of a cell: their times, sizes and options (routes.py: their paths through the network)."""
+"""The flows of a cell: their times, sizes and options, also of pages and of programs (routes.py: their paths)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from ..core.types import Flow, Node, OptionValue, PrimarySwitch, Protocol
+from ..core.types import Flow, Node, OptionValue, PrimarySwitch, Program, Protocol
 from ..experiment.grammar import FLOW, SWITCH
 from ..experiment.options import read_options
+from ..experiment.pages import NOT_OF_PAGES, read_page
 from ..experiment.problems import Problems, nearest
+from ..experiment.programs import read_program
 from ..experiment.schedule import SCHEDULE, read_schedule
 from ..experiment.toml_positions import Item
 from .network import UnresolvedLink, bdp_bytes
-from .pages import page_options
 from .phases import read_phase
-from .programs import check_datagrams_differ, own_program
 from .reader import Reader
 from .routes import Route, Routed, Routes
 
@@ -35,6 +35,11 @@ _READY = {
     " does not spin on the clock (docs/limitations.md)",
 }
 """Ready-made programs of the protocols that netwarp's own apps do not speak."""
+OF_OTHER_FLOWS = ("bytes", "message_size", "switch_primary", "program")
+"""Keys of a flow that mean nothing to pages."""
+SPOKEN: tuple[Protocol, ...] = ("tcp", "sctp", "udp", "icmp")
+OF_OUR_APPS = ("bytes", "message_size", "sender", "receiver", "switch_primary")
+"""Keys of a flow that mean nothing to a program of the user's own."""
 
 
 class Flows:
@@ -247,3 +252,58 @@ class Flows:
 
     def _say(self, item: Item, text: str) -> None:
         self._problems.add(item, text, context=self._context)
+
+
+def page_options(
+    name: str,
+    protocol: Protocol,
+    message_bytes: int,
+    options: dict[str, dict[str, OptionValue]],
+    reader: Reader,
+) -> dict[str, dict[str, OptionValue]]:
+    """The options of the flow's server (`sender`) and client (`receiver`), the page's own first."""
+    item = reader.item.get("page")
+    for key in OF_OTHER_FLOWS:
+        if reader.has(key):
+            reader.problem(key, "is not of a flow with a page; leave it out")
+    if protocol not in ("tcp", "sctp"):
+        reader.problem("page", f'pages are fetched over tcp or sctp, not {protocol}; for example protocol = "tcp"')
+    for role, given in options.items():
+        for key in sorted(NOT_OF_PAGES & given.keys()):
+            reader.problem(role, f"{key} is no option of a page's programs; leave it out")
+    if item is None or protocol not in ("tcp", "sctp"):
+        return options
+    server, client = read_page(item, name, protocol, message_bytes, reader.problems)
+    return {"sender": {**server, **options["sender"]}, "receiver": {**client, **options["receiver"]}}
+
+
+def own_program(protocol: Protocol, paths: int, start_ns: int, stop_ns: int | None, reader: Reader) -> Program | None:
+    """The program of a flow; None if it is wrong, after collecting the problem."""
+    before = len(reader.problems)
+    for key in OF_OUR_APPS:
+        if reader.has(key):
+            reader.problem(key, "is for netwarp's own sender and receiver; of a program its arguments say it")
+    if protocol not in SPOKEN:
+        reader.problem("protocol", f"a program speaks {', '.join(SPOKEN)}; {protocol} is netwarp's own apps' only")
+    item = reader.item.get("program")
+    if paths > 1 and protocol != "sctp":
+        reader.problem("paths", f'a program that speaks {protocol} has one path, only SCTP several; for example ["p1"]')
+    elif paths > 1 and item is not None and isinstance(item.value, str):
+        reader.problem(
+            "paths", f'{item.value} has one path; for example ["p1"], or give argument lists with {{to_all}}'
+        )
+    if item is None or stop_ns is None:  # with bytes it has no stop: said above
+        return None
+    program = read_program(item, protocol, stop_ns - start_ns, reader.problems)
+    return program if len(reader.problems) == before else None
+
+
+def check_datagrams_differ(others: Iterable[Flow], flow: Flow, reader: Reader) -> None:
+    """Reports two flows of datagrams with the same protocol and addresses: captures could not tell them apart."""
+    for other in others:
+        same = {flow.sender, flow.receiver} == {other.sender, other.receiver} and other.paths == flow.paths
+        if flow.is_datagrams and other.protocol == flow.protocol and same:
+            reader.problems.add(
+                reader.item, f'on the wire its packets cannot be told from those of flow "{other.name}"',
+                context=reader.context,
+            )  # fmt: skip

@@ -30,6 +30,8 @@ LONGEST_SPREAD_NS = 2**31 - 1
 """netem caps its jitter there (sch_netem.c: netem_change)."""
 NOT_AN_INTERFACE = frozenset({"lo", "all", "default"})
 """The loopback interface, and the folders of net.ipv4.conf that are no interface."""
+MOST_INTERFACES = 62
+"""Addresses of a segment's subnet, a /26 (testbed/layout.py)."""
 SYSCTL = re.compile(r"net(\.[A-Za-z0-9_-]+)+", re.ASCII)
 SYSCTL_VALUE = re.compile(r"[A-Za-z0-9_ .:,+-]{1,64}", re.ASCII)
 SYSCTL_EXAMPLE = '{ "net.ipv4.tcp_sack" = "1" }'
@@ -273,6 +275,32 @@ def check_linked(
             other = next((node for node in nodes if node != name), "b")
             said = f'has no link; for example [link.{new}] with between = ["{name}", "{other}"]'
             problems.add(item, said, context=context)
+
+
+def check_switches(
+    nodes: Mapping[str, Node],
+    items: Mapping[str, Item],
+    links: Mapping[str, UnresolvedLink],
+    problems: Problems,
+    context: str,
+) -> None:
+    """Reports links between switches, packets that would not fit a port, and more interfaces than addresses."""
+    for name, node in nodes.items():
+        if node.kind != "switch":
+            continue
+        ports = [link for link in links.values() if name in (link.a, link.b)]
+        for link in ports:
+            other = link.b if link.a == name else link.a
+            if nodes[other].kind == "switch":
+                said = f'joins the switches "{link.a}" and "{link.b}": one switch is a whole segment; make them one'
+                problems.add(link.item, said, context=context)
+            if link.mtu_bytes != ports[0].mtu_bytes:
+                said = f'has another MTU than "{ports[0].name}": a switch drops what does not fit a port; give both one'
+                problems.add(link.item, said, context=context)
+        if len(ports) > MOST_INTERFACES:
+            problems.add(
+                items[name], f"has {len(ports)} links; at most {MOST_INTERFACES} fit its subnet", context=context
+            )
 
 
 def bdp_bytes(rate_bit_s: int, rtt_ns: int) -> int:

@@ -4,17 +4,28 @@ cell.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
 
 from ..core.metrics.catalogue import CELL_METRICS
-from ..core.outputs import EXPERIMENT, FLOW, Answer, Claim, EventTable, Figure, Levels, Table, TimeSeries, matches
+from ..core.outputs import (
+    EXPERIMENT,
+    FLOW,
+    Answer,
+    Claim,
+    Column,
+    EventTable,
+    Figure,
+    Levels,
+    Table,
+    TimeSeries,
+    matches,
+)
 from ..experiment import Problems, Spec
 from ..experiment.experiments import ExperimentSpec
 from ..experiment.toml_positions import Item
-from .claim_columns import with_columns
 from .combine import Combination
 
 Wanted = TypeVar("Wanted", Table, Figure, TimeSeries, Answer)
@@ -86,6 +97,39 @@ def claims_of(spec: Spec, everything: Sequence[tuple[Sequence[ExperimentSpec], C
         else claim
         for claim in with_columns(spec.claims, spec.columns, usual, fits_one)
     )
+
+
+def with_columns(
+    claims: Sequence[Claim], columns: Sequence[Column], usual: Levels, fits_one: Callable[[Claim], bool]
+) -> Iterator[Claim]:
+    """Every claim, each followed by its copies for the columns whose cells the plan has. Only claims under the spec's
+    own condition are copied.
+
+    usual: factor -> its usual level. fits_one: whether every selector of a claim matches exactly one cell. A claim that
+    itself names another level of the column's factor compares levels and is not copied.
+    """
+    of_column = {column.name: {c.id for c in claims if _copied(c, column, usual, fits_one)} for column in columns}
+    for claim in claims:
+        yield claim
+        for column in columns:
+            there = of_column[column.name]
+            if claim.condition or not (claim.id in there or (claim.of and set(claim.of) <= there)):
+                continue
+            a, b = (tuple({**selector, **column.where} for selector in side) for side in (claim.a, claim.b))
+            yield msgspec.structs.replace(claim, condition=column.where, column=column.name, a=a, b=b)
+
+
+def _copied(claim: Claim, column: Column, usual: Levels, fits_one: Callable[[Claim], bool]) -> bool:
+    if not claim.a or claim.condition:
+        return False
+    selectors = (*claim.a, *claim.b)
+    plain = all(
+        set(usual.get(factor, ())) & set(selector.get(factor, ())) for selector in selectors for factor in column.where
+    )
+    if not plain or claim.over in column.where:
+        return False
+    a, b = (tuple({**selector, **column.where} for selector in side) for side in (claim.a, claim.b))
+    return fits_one(msgspec.structs.replace(claim, a=a, b=b))
 
 
 def selectors(claim: Claim) -> Iterator[tuple[str, Levels]]:
