@@ -13,9 +13,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..core.types import OptionValue, Protocol
-from .fields import Field, check_keys, quantity, read_integer, read_quantity
+from .fields import Field, check_keys, quantity, read_quantity
 from .har_pages import pages_of
 from .problems import Problems
+from .reader import Reader
 from .schedule import LONGEST_LIST
 from .toml_positions import Item
 
@@ -78,7 +79,7 @@ def read_page(
     message_bytes: what fills a packet. Sizes by `median` and `sigma` follow from the flow's name, so that every
     repetition and every variant fetches the same page.
     """
-    before = len(problems)
+    before, page = len(problems), Reader(item, PAGE, problems)
     check_keys(item, PAGE, problems)
     if len(problems) > before:
         return {}, {}
@@ -90,12 +91,12 @@ def read_page(
     if len(problems) > before:
         return {}, {}
     counts = [len(kind.object_bytes) for kind in kinds]
-    pages = _integer(item, "pages", problems) or len(kinds)
-    wanted = _integer(item, "connections", problems) or 1
-    keep = _switch(item, "keep", default=False)
-    shared: dict[str, OptionValue] = {"request_bytes": _whole(item, "request", problems) or 300}
+    pages = page.integer("pages") or len(kinds)
+    wanted = page.integer("connections") or 1
+    keep = page.switch("keep")
+    shared: dict[str, OptionValue] = {"request_bytes": page.whole("request") or 300}
     # the HTML comes over the first connection; each further connection carries at least one object
-    used = [max(1, min(wanted, counts[page % len(kinds)])) for page in range(pages)]
+    used = [max(1, min(wanted, counts[number % len(kinds)])) for number in range(pages)]
     server: dict[str, OptionValue] = {**shared, "expected": max(used) if keep else sum(used)}
     client: dict[str, OptionValue] = {**shared, "pages": pages, "think_ns": _thinks(item, kinds, problems)}
     if kinds[0].html_bytes is not None:
@@ -108,19 +109,20 @@ def read_page(
         client["keep"] = True
     if protocol == "tcp":
         client["connections"] = wanted
-        multiplexed = _switch(item, "multiplexed", default=False)
-        frame = _whole(item, "frame", problems)
+        multiplexed = page.switch("multiplexed")
+        frame = page.whole("frame")
         if frame is not None and not multiplexed:
-            problems.add(item.get("frame") or item, "is of objects in turn; for example multiplexed = true")
+            page.wrong("frame", "is of objects in turn; for example multiplexed = true")
         if multiplexed and wanted > 1:
-            problems.add(item.get("connections") or item, "multiplexed objects share one connection; leave it out")
+            page.wrong("connections", "multiplexed objects share one connection; leave it out")
         if multiplexed:
             server["frame_bytes"] = client["frame_bytes"] = frame or FRAME_BYTES
         # browsers send one request at a time on each of several connections
-        if not _switch(item, "pipelined", default=wanted == 1):
+        pipelined = page.switch("pipelined")
+        if pipelined is False or (pipelined is None and wanted > 1):
             client["serial"] = True
     else:
-        streams = _integer(item, "streams", problems) or max(counts) + 1
+        streams = page.integer("streams") or max(counts) + 1
         order = item.get("order")
         if order is not None and order.value == "rr" and streams < max(counts):
             problems.add(
@@ -134,10 +136,10 @@ def read_page(
             )
         client["streams"] = server["streams"] = streams
         server["order"] = "fcfs" if order is None else str(order.value)
-        server["message_bytes"] = _whole(item, "message", problems) or message_bytes
-        if _switch(item, "interleave", default=False):
+        server["message_bytes"] = page.whole("message") or message_bytes
+        if page.switch("interleave"):
             server["interleave"] = client["interleave"] = True
-    if _switch(item, "nodelay", default=True):
+    if page.switch("nodelay") is not False:
         server["nodelay"] = client["nodelay"] = True
     return server, client
 
@@ -157,7 +159,7 @@ class _Kind:
 def _kinds(item: Item, flow: str, problems: Problems) -> list[_Kind]:
     har = item.get("har")
     if har is None:
-        html, sizes = _whole(item, "html", problems), tuple(_sizes(item.get("objects"), flow, problems))
+        html, sizes = Reader(item, PAGE, problems).whole("html"), tuple(_sizes(item.get("objects"), flow, problems))
         if html is None and not sizes:
             problems.add(item, f"has neither html nor objects; for example objects = {OBJECTS_EXAMPLE}")
         return [_Kind(html, sizes)]
@@ -176,7 +178,7 @@ def _kinds(item: Item, flow: str, problems: Problems) -> list[_Kind]:
 
 def _thinks(item: Item, kinds: Sequence[_Kind], problems: Problems) -> OptionValue:
     """One time for all pages, or what the HAR file says for each kind; after its last page as long as on the mean."""
-    given = _whole(item, "think", problems)
+    given = Reader(item, PAGE, problems).whole("think")
     known = [kind.think_ns for kind in kinds if kind.think_ns is not None]
     if given is not None or not known:
         return given or 0
@@ -201,13 +203,9 @@ def _sizes(item: Item | None, flow: str, problems: Problems) -> list[int]:
     if not isinstance(item.value, dict):
         problems.add(item, f"must be sizes, or how many of which size; for example {OBJECTS_EXAMPLE}")
         return []
-    before = len(problems)
+    before, objects = len(problems), Reader(item, OBJECTS, problems)
     check_keys(item, OBJECTS, problems)
-    count, size, median = (
-        _integer(item, "count", problems),
-        _whole(item, "size", problems),
-        _whole(item, "median", problems),
-    )
+    count, size, median = objects.integer("count"), objects.whole("size"), objects.whole("median")
     if len(problems) == before and (count is None or (size is None) == (median is None)):
         problems.add(item, f"needs count, and size or median and sigma; for example {OBJECTS_EXAMPLE}")
     sigma = item.get("sigma")
@@ -223,19 +221,3 @@ def _sizes(item: Item | None, flow: str, problems: Problems) -> list[int]:
         return [size or 1] * count
     draw = random.Random(int.from_bytes(hashlib.sha256(flow.encode()).digest()[:8]))
     return [min(LARGEST_OBJECT, max(1, round(draw.lognormvariate(math.log(median), spread)))) for _ in range(count)]
-
-
-def _whole(item: Item, key: str, problems: Problems) -> int | None:
-    child = item.get(key)
-    read = None if child is None else read_quantity(child, {**PAGE, **OBJECTS}[key], problems)
-    return None if read is None else int(read.value)
-
-
-def _integer(item: Item, key: str, problems: Problems) -> int | None:
-    child = item.get(key)
-    return None if child is None else read_integer(child, {**PAGE, **OBJECTS}[key], problems)
-
-
-def _switch(item: Item, key: str, *, default: bool) -> bool:
-    child = item.get(key)
-    return default if child is None else child.value is True

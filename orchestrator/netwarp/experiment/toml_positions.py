@@ -1,4 +1,4 @@
-"""TOML with the file and line of every key: values from tomllib, lines from tree-sitter-toml; syntax errors explained."""
+"""TOML with the file and line of every key: values by tomllib, lines by tree-sitter-toml; explains syntax errors."""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@ from ..experiment.agents import AGENT_OPTIONS, EXAMPLE, FORWARDING, KINDS, NO_AG
 from ..experiment.fields import check_keys
 from ..experiment.grammar import NODE
 from ..experiment.problems import Problems, nearest
+from ..experiment.reader import Reader
 from ..experiment.toml_positions import Item
 from .network import UnresolvedLink
-from .reader import Reader
 from .routes import Routed
 
 

@@ -14,13 +14,13 @@ from ..experiment import Spec
 from ..experiment.agents import FORWARDING
 from ..experiment.grammar import RESOLVED
 from ..experiment.problems import Problems
+from ..experiment.reader import Reader
 from .agents import with_agents
 from .captures import Captures
 from .combine import Combination
 from .flows import Flows
 from .network import SIDES, Network, build_link, check_linked, check_switches, finish
 from .packet_rules import check_packet_rules
-from .reader import Reader
 from .resolve import Resolved, resolve
 from .routes import Routed, rtt_of_links
 from .sysctls import SysctlCheck

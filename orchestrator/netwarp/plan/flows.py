@@ -12,11 +12,11 @@ from ..experiment.options import read_options
 from ..experiment.pages import NOT_OF_PAGES, read_page
 from ..experiment.problems import Problems, nearest
 from ..experiment.programs import read_program
+from ..experiment.reader import Reader
 from ..experiment.schedule import SCHEDULE, read_schedule
 from ..experiment.toml_positions import Item
 from .network import UnresolvedLink, bdp_bytes
 from .phases import read_phase
-from .reader import Reader
 from .routes import Route, Routed, Routes
 
 FIRST_PORT = 5001

@@ -19,10 +19,10 @@ from ..experiment.grammar import DIRECTION, LINK, NODE, PROFILE, RATIO
 from ..experiment.merge import merge
 from ..experiment.problems import Problems, nearest
 from ..experiment.profiles import find_profile
+from ..experiment.reader import Reader
 from ..experiment.toml_positions import Item
 from .packet_rules import read_packet_rules
 from .queue_management import limit_of, read_aqm, with_limits
-from .reader import Reader
 
 SIDES: tuple[DirectionName, DirectionName] = ("forward", "backward")
 INTERFACE_NAME_MAX = 15

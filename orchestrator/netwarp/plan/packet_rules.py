@@ -11,8 +11,8 @@ from ..core.types import Flow, LinkImpairment, PacketRule
 from ..experiment.fields import read_integer, read_quantity
 from ..experiment.grammar import DELAY_OF_A_PACKET, NUMBER_OF_A_PACKET
 from ..experiment.problems import Problems, nearest
+from ..experiment.reader import Reader
 from ..experiment.toml_positions import Item
-from .reader import Reader
 
 MOST_NUMBERS = 1000
 MOST_COMPARISONS = 4000

@@ -7,7 +7,7 @@ import re
 
 from ..core.units import QuantityError, parse_quantity
 from ..experiment.grammar import EVENT
-from .reader import Reader
+from ..experiment.reader import Reader
 
 _UNIFORM = re.compile(r"uniform\(([^,()]*),([^,()]*)\)")
 

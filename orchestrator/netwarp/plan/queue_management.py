@@ -8,7 +8,7 @@ import msgspec
 
 from ..core.types import Aqm, LinkImpairment
 from ..experiment.grammar import AQM
-from .reader import Reader
+from ..experiment.reader import Reader
 
 MS = 10**6
 ETHERNET_HEADER_BYTES = 14

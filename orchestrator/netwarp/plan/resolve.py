@@ -14,11 +14,11 @@ from ..experiment.grammar import EVENT, RESOLVED, SECTIONS
 from ..experiment.merge import DEEPEST_PARAMETER, Values, holds, merge, resolve_parameters, substitute
 from ..experiment.problems import Problems, nearest
 from ..experiment.programs import PLACEHOLDERS
+from ..experiment.reader import Reader
 from ..experiment.shapes import expand_shape
 from ..experiment.stacks import Stacks
 from ..experiment.toml_positions import Item
 from .combine import Combination
-from .reader import Reader
 
 MOST_OF_A_KIND = 1000
 

@@ -11,10 +11,10 @@ from ..core.topology import DirectedLink, NoRoute, find_route
 from ..core.types import DirectionName, Flow, Path, Protocol
 from ..experiment.grammar import FLOW
 from ..experiment.problems import Problems, nearest
+from ..experiment.reader import Reader
 from ..experiment.toml_positions import Item
 from .network import SIDES, UnresolvedLink
 from .phases import draw_phase
-from .reader import Reader
 
 
 @dataclass(frozen=True, slots=True)

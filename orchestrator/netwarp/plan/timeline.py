@@ -11,11 +11,11 @@ from ..core.types import Action, DirectionName, Event, LinkImpairment, Node
 from ..experiment.grammar import DIRECTION, EVENT, REPEATED
 from ..experiment.merge import merge
 from ..experiment.problems import Problems, nearest
+from ..experiment.reader import Reader
 from ..experiment.toml_positions import Item
 from .network import SIDES, Network, UnresolvedLink, finish
 from .phases import draw_phase, read_phase
 from .queue_management import ETHERNET_HEADER_BYTES
-from .reader import Reader
 
 ACTIONS: tuple[Action, ...] = ("cut", "blackhole", "link", "change")
 MOST_OCCURRENCES = 1000

@@ -1,4 +1,4 @@
-"""Reads the values of one resolved table. Mistakes are collected, not raised."""
+"""Reads the values of one table whose placeholders are filled in. Mistakes are collected, not raised."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..core.units import Quantity
-from ..experiment.fields import Field, check, read_integer, read_names, read_quantity, read_text
-from ..experiment.problems import Problems
-from ..experiment.toml_positions import Item
+from .fields import Field, check, read_integer, read_names, read_quantity, read_text
+from .problems import Problems
+from .toml_positions import Item
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Reader:
     item: Item
     fields: Mapping[str, Field]
     problems: Problems
-    context: str
+    context: str = ""
 
     def problem(self, key: str, text: str) -> None:
         """Report a mistake in a key (in the whole table, if the key is missing)."""
