@@ -22,7 +22,7 @@ SPECS = sorted((ROOT / "experiments").glob("*/spec.toml"))
 
 
 def joins() -> tuple[netwarp.Experiment, Any]:
-    """The experiment of the README, and its link."""
+    """An experiment like that of the README, and its link."""
     study = netwarp.Experiment("joins", duration="60 s")
     a, b = study.host("a"), study.host("b")
     way = study.link("way", a, b, rate="50 Mbit/s", queue="1 bdp", rtt="20 ms")
@@ -64,6 +64,15 @@ def test_every_experiment_said_in_python_makes_the_same_cells(path: Path, tmp_pa
     (tmp_path / "spec.toml").write_text(by_calls(document).to_toml())
     plans = [make_plan(load_experiment(place), repetitions=1) for place in (tmp_path, path)]
     assert plans[0] == plans[1] and len(plans[0].cells) > 5
+
+
+def test_the_experiment_of_the_readme_plans() -> None:
+    block = re.search(r"```python\n(.*?)run = ", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert block is not None
+    names: dict[str, Any] = {}
+    exec(block[1], names)
+    cells = names["study"].plan().cells
+    assert [cell.factors["queue"] for cell in cells] == ["0.5 bdp", "4 bdp"] and len(cells[0].flows) == 4
 
 
 def test_text_dict_path_and_python_are_one_experiment(tmp_path: Path) -> None:
