@@ -187,8 +187,10 @@ def _end(connection: Connection) -> Iterator[str]:
         yield from _reset(connection, connection.events[whats.index("rst")], whats[: whats.index("rst")].count("fin"))
     if "ABORT" in whats:
         event = connection.events[whats.index("ABORT")]
-        causes = event.get("causes")
-        yield f"the connection was aborted at {_at(event['t_s'])}" + (f" ({', '.join(causes)})" if causes else "")
+        d = int(connection.totals["data_direction"])
+        by = connection.ends[d if event["direction"] == "data" else 1 - d]
+        causes = f" ({', '.join(event['causes'])})" if event.get("causes") else ""
+        yield f"the association was aborted at {_at(event['t_s'])} by {by}{causes}"
     again = connection.totals.get("syn_retransmitted_packets")
     for event in connection.events:
         if event.get("what") == "restart":

@@ -244,11 +244,13 @@ def test_a_restart_names_the_connection_by_its_number(tmp_path: Path) -> None:
     assert event["restart_of"] == 2
 
 
-def test_an_abort_tells_its_cause(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("tag", "back", "by"), [(22, False, "10.1.0.1"), (11, True, "10.1.0.2")])
+def test_an_abort_tells_its_cause_and_its_sender(tmp_path: Path, tag: int, back: bool, by: str) -> None:
     packets = [*association(), sctp(22, data_chunk(2**32 - 500)), sctp(11, sack_chunk(2**32 - 500), back=True)]
-    abort = sctp(22, chunk(6, b"\0\x0c\0\x08bye!"))
+    abort = sctp(tag, chunk(6, b"\0\x0c\0\x08bye!"), back=back)
     found = look(tmp_path, timed([*packets, abort])).findings
-    assert found[0].startswith("the connection was aborted at ")
+    assert found[0].startswith("the association was aborted at ")
+    assert f" by {by}:" in found[0]
     assert "ser" in found[0].lower(), found  # user-initiated abort, RFC 9260 section 3.3.10.12
 
 

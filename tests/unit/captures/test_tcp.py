@@ -36,6 +36,13 @@ def test_handshake(tmp_path: Path) -> None:
     assert totals["pure_ack_packets"] == 1
 
 
+def test_a_record_of_several_segments_is_said_to_be_one(tmp_path: Path) -> None:
+    """Segmentation offload: two records, one of them of three segments."""
+    story = Story().handshake(30, 10).data(41, 1).data(42, 1 + MSS, 3 * MSS).ack(80, 1 + 4 * MSS, echo=41)
+    totals = told(story, tmp_path).totals
+    assert (totals["data_packets"], totals["offloaded_packets"]) == (2, 1)
+
+
 def test_without_a_handshake_its_questions_have_no_answer(tmp_path: Path) -> None:
     totals = told(Story(stamps=False).data(0, 1).ack(10, 1 + MSS), tmp_path).totals
     for name in ("syn_s", "handshake_rtt_s", "sack_permitted", "ecn", "window_shift_initiator", "capture_point_ratio"):

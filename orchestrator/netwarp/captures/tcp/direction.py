@@ -160,6 +160,7 @@ class Direction:
             "new_bytes": int(data.new_bytes.sum()),
             "acknowledged_unseen_bytes": self._unseen(),
             "data_packets": int(carries.sum()),
+            "offloaded_packets": None if self.mss is None else int((data.payload_bytes > self.mss).sum()),
             "pure_ack_packets": _pure_acks(data),
             "pure_acks_back": _pure_acks(self.acks),
             "first_data_s": None if not len(moments) else (int(moments[0]) - t0_ns) / 1e9,

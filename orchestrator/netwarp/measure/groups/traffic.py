@@ -118,7 +118,8 @@ def datagram_metrics(cell: Cell, flow: Flow, t_ns: Ints, ip_bytes: Ints, window:
     metrics: dict[str, float | None] = {"packets": float(len(t_ns)), "wire_bytes": float(ip_bytes.sum())}
     if window.complete and window.end_ns is not None:
         metrics["completion_time_s"] = (window.end_ns - flow.start_ns) / 1e9
-    if len(t_ns) and window.first_ns is not None and window.end_ns is not None and window.end_ns > window.first_ns:
+    several = len(t_ns) > 1  # a rate is of what comes after the first packet
+    if several and window.first_ns is not None and window.end_ns is not None and window.end_ns > window.first_ns:
         rate = rate_bit_s(bytes_in(t_ns, ip_bytes, int(t_ns[0]), window.end_ns), window.end_ns - window.first_ns)
         bottleneck = capacity_bit_s(cell, flow, flow.paths[0], int(t_ns[0]), window.end_ns)
         metrics |= {

@@ -14,6 +14,7 @@ from .words import delays, seconds
 Lines = list[tuple[str, str]]
 Totals = Mapping[str, Any]
 INFERRED = "inferred: what they repeat was lost before it came here"
+OFFLOADED = "packets of several segments each (segmentation offload): all counts are of packets as captured"
 WHY_UNKNOWN = "why is not known here: that takes all TCP options, and at the receiver timestamps"
 
 
@@ -90,6 +91,7 @@ def _tcp_data(totals: Totals) -> Lines:
     """What was sent again in one direction, and its zero windows."""
     unknown = totals.get("retransmitted_packets") and totals.get("fast_retransmitted_packets") is None
     return [
+        ("offload", _some(totals, "offloaded_packets", OFFLOADED, OFFLOADED) or ""),
         ("sent again", _parts(_some(totals, "fast_retransmitted_packets", "fast", "fast"),
                               _some(totals, "timeouts", "timeout"),
                               _some(totals, "after_timeout_retransmitted_packets", "after a timeout", "after timeouts"),
