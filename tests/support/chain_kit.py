@@ -364,7 +364,7 @@ bytes = "1 MB"
 TCP_OR_SCTP = """\
 [factor.protocol]
 levels = ["tcp", "sctp"]
-[factor.protocol.sctp]
+[factor.protocol.level.sctp]
 flow.bulk.paths = ["p1", "p2"]
 """
 

@@ -53,9 +53,9 @@ title = "length of the outage"
 levels = ["0 s", "5 s", "10 s", "20 s"]
 [factor.variant]
 levels = ["tcp", "multi"]
-[factor.variant.tcp]
+[factor.variant.level.tcp]
 title = "TCP"
-[factor.variant.multi]
+[factor.variant.level.multi]
 title = "SCTP, two paths"
 link.p2 = { like = "p1" }
 flow.ftp = { protocol = "sctp", paths = ["p1", "p2"] }

@@ -77,7 +77,7 @@ TABLES: dict[str, tuple[Mapping[str, Field], str]] = {
     "Resolved": (grammar.RESOLVED, ""),
     "Level": (grammar.LEVEL, "Resolved"),
     "Schedule": (grammar.SCHEDULE, ""),
-    "Factor": ({key: field for key, field in grammar.FACTOR_KEYS.items() if key != "levels"}, ""),
+    "Factor": ({key: field for key, field in grammar.FACTOR_KEYS.items() if key not in ("level", "levels")}, ""),
     "Experiment": (grammar.EXPERIMENT | EACH, ""),
     "Metric": (grammar.METRIC, ""),
     "Table": (grammar.TABLE | EACH, ""),

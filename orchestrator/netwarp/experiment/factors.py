@@ -113,15 +113,22 @@ def _read_factor(name: str, item: Item, document: Item, problems: Problems) -> F
     for key, child in item.table().items():
         if key in FACTOR_KEYS:
             check(child, FACTOR_KEYS[key], problems)
-        elif key not in names:
-            problems.add(child, f'"{key}" is neither a key of a factor nor one of its levels{nearest(key, names)}')
         else:
+            there = (
+                f"; what a level changes is [factor.{name}.level.{key}]" if key in names else nearest(key, FACTOR_KEYS)
+            )
+            problems.add(child, f'"{key}" is no key of a factor{there}')
+    changes = item.get("level")
+    for key, child in changes.table().items() if changes is not None else ():
+        if key in names:
             check_keys(child, LEVEL, problems, fill=True)
+        else:
+            problems.add(child, f'"{key}" is none of its levels{nearest(key, names)}')
     keys = _read_sets(item.get("sets"), document, problems)
     if name == KERNEL and item.get("sets") is None:
         keys = [[KERNEL]]
     levels = tuple(
-        LevelSpec(level, _title(item.get(level), level), _patch(item, level, keys, document, problems))
+        LevelSpec(level, _title(item.get("level", level), level), _patch(item, level, keys, document, problems))
         for level in names
     )
     usual, unstated = (item.get(key) for key in ("usual", "unstated"))
@@ -205,7 +212,7 @@ def _patch(item: Item, level: str, keys: list[list[str]], document: Item, proble
         layer = layer_of(key, level, document, place)
         check_keys(layer, LEVEL, problems, fill=True)
         patch = merge(patch, layer)
-    own = item.get(level)
+    own = item.get("level", level)
     return patch if own is None else merge(patch, own)
 
 

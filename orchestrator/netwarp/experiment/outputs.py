@@ -283,9 +283,9 @@ def read_experiment(item: Item, names: Names, problems: Problems) -> Levels:
 
 
 def read_axes(item: Item, key: str, factors: Mapping[str, FactorSpec], problems: Problems) -> tuple[str, ...]:
-    """A list of factors."""
+    """One factor or a list of factors."""
     child = item.get(key)
-    if child is None:
+    if child is None or child.value == []:
         return ()
     names = child.texts()
     for name in names:

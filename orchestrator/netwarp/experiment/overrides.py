@@ -79,7 +79,9 @@ def _layers(document: Item) -> Iterator[Item]:
     yield document
     factors = document.get("factor")
     levels = [
-        level for factor in (factors.table() if factors is not None else {}).values() for level in _tables(factor)
+        level
+        for factor in (factors.table() if factors is not None else {}).values()
+        for level in _tables(factor.get("level") or factor.with_value({}))
     ]
     yield from levels
     for layer in (document, *levels):

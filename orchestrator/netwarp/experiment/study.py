@@ -97,7 +97,7 @@ class Study:
         """A factor. levels: their names, or what each changes; none for schedules of packets."""
         tables = {level: table for level, table in levels.items() if table} if isinstance(levels, Mapping) else {}
         listed = {"levels": list(levels)} if levels else {}
-        self._add("factor", name, {**listed, **keys, **tables})
+        self._add("factor", name, {**listed, **keys, **({"level": tables} if tables else {})})
         return Factor(("factor", name), FACTOR_KEYS)
 
     def experiment(self, name: str, **keys: Unpack[of.ExperimentKeys]) -> Handle:

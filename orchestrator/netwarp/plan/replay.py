@@ -53,7 +53,7 @@ def _factor(item: dict[str, Any], levels: list[str], level: str) -> dict[str, An
     if level in (*levels, DOES_NOT_APPLY):
         return {"levels": levels, **kept}
     name = _name(level)
-    return {"levels": [*levels, name], **kept, **({} if name == level else {name: {"title": level}})}
+    return {"levels": [*levels, name], **kept, **({} if name == level else {"level": {name: {"title": level}}})}
 
 
 def _name(level: str) -> str:

@@ -25,9 +25,9 @@ SPEC = two_hosts(
     """
 [factor.kind]
 levels = ["tcp", "sctp", "bundled"]
-[factor.kind.sctp]
+[factor.kind.level.sctp]
 flow.bulk = { protocol = "sctp", paths = ["p1", "p2"], bytes = "10 MB" }
-[factor.kind.bundled]
+[factor.kind.level.bundled]
 flow.bulk = { protocol = "sctp", paths = ["p1", "p2"], bytes = "3 MB", message_size = "100 B", sender.streams = 5 }
 """,
     name="oracles",

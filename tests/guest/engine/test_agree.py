@@ -18,13 +18,13 @@ SPEC = two_hosts(
 NETWORKS = """\
 [factor.network]
 levels = ["steady", "cut", "loss"]
-[factor.network.steady]
-[factor.network.cut]
+[factor.network.level.steady]
+[factor.network.level.cut]
 event.outage.action = "cut"
 event.outage.link = "p1"
 event.outage.at = "1 s"
 event.outage.for = "500 ms"
-[factor.network.loss]
+[factor.network.level.loss]
 link.p1.loss = "2 %"
 """
 BOUND = 0.025

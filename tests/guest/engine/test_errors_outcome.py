@@ -172,13 +172,13 @@ p1 = { between = ["a", "b"], rate = "2 Mbit/s", queue = "20 packets" }
 bulk = { from = "a", to = "b", protocol = "tcp", paths = ["p1"] }
 [factor.case]
 levels = ["good", "odd", "refused", "no_such_control"]
-[factor.case.good]
+[factor.case.level.good]
 node.a.sysctl = { "net.ipv4.tcp_ecn" = "1" }
-[factor.case.odd]
+[factor.case.level.odd]
 node.a.sysctl = { "net.ipv4.tcp_ecn" = "01" }
-[factor.case.refused]
+[factor.case.level.refused]
 node.a.sysctl = { "net.ipv4.tcp_retries2" = "100000" }
-[factor.case.no_such_control]
+[factor.case.level.no_such_control]
 flow.bulk.sender = { congestion = "perfect" }
 [table]
 goodput = { metric = "goodput_bit_s", rows = ["case"], columns = [] }

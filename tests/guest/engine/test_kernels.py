@@ -45,18 +45,18 @@ for = "2 s"
 levels = ["6.1", "6.12"]
 [factor.variant]
 levels = ["tcp", "sctp", "mptcp"]
-[factor.variant.tcp]
+[factor.variant.level.tcp]
 flow.f.protocol = "tcp"
-[factor.variant.sctp]
+[factor.variant.level.sctp]
 flow.f = { protocol = "sctp", paths = ["p1", "p2"] }
-[factor.variant.mptcp]
+[factor.variant.level.mptcp]
 flow.f = { protocol = "mptcp", paths = ["p1", "p2"] }
 [factor.loss]
 levels = ["none", "netem", "own"]
 only = { variant = ["tcp"] }
-[factor.loss.netem]
+[factor.loss.level.netem]
 link.p1.loss = "1 %"
-[factor.loss.own]
+[factor.loss.level.own]
 link.p1.bit_errors = "1e-6"
 """
 

@@ -108,7 +108,7 @@ RELAYED = mobile(
     """
 [factor.dies]
 levels = ["never", "in time"]
-[factor.dies."in time"]
+[factor.dies.level."in time"]
 node.bs.agent = { kind = "itcp-proxy", buffer = "16 KiB", dies_at = "1 s" }
 """,
     agent='{ kind = "itcp-proxy", buffer = "16 KiB" }',

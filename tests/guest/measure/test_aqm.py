@@ -26,15 +26,15 @@ for = "2 s"
 levels = ["0", "1"]
 [factor.aqm]
 levels = ["red", "codel", "fq_codel", "pie", "cake"]
-[factor.aqm.red]
+[factor.aqm.level.red]
 link.p1.forward.aqm = { kind = "red", min = "5 packets", max = "15 packets", max_p = "10 %", ecn = true }
-[factor.aqm.codel]
+[factor.aqm.level.codel]
 link.p1.forward.aqm = { kind = "codel", ecn = true }
-[factor.aqm.fq_codel]
+[factor.aqm.level.fq_codel]
 link.p1.forward.aqm = { kind = "fq_codel" }
-[factor.aqm.pie]
+[factor.aqm.level.pie]
 link.p1.forward.aqm = { kind = "pie", ecn = true }
-[factor.aqm.cake]
+[factor.aqm.level.cake]
 link.p1.forward = { queue = "4 MiB", aqm = { kind = "cake" } }
 [experiment.marks]
 factors = ["aqm"]

@@ -21,9 +21,9 @@ SPEC = two_hosts(
 outage = { action = "cut", link = "p1", at = "4 s", for = "{outage}" }
 [factor.protocol]
 levels = ["tcp", "sctp", "mptcp"]
-[factor.protocol.sctp]
+[factor.protocol.level.sctp]
 flow.bulk.paths = ["p1", "p2"]
-[factor.protocol.mptcp]
+[factor.protocol.level.mptcp]
 flow.bulk.paths = ["p1", "p2"]
 [factor]
 loss = { levels = ["0 %", "2 %"] }

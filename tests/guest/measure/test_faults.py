@@ -26,22 +26,22 @@ SPEC = two_hosts(
 outage = { link = "p1", at = "2 s", for = "1.5 s" }
 [factor.protocol]
 levels = ["tcp", "sctp"]
-[factor.protocol.sctp]
+[factor.protocol.level.sctp]
 flow.bulk.paths = ["p1", "p2"]
 [factor.fault]
 levels = ["cut", "cut_forward", "blackhole", "link", "own_end", "change"]
-[factor.fault.cut]
+[factor.fault.level.cut]
 event.outage.action = "cut"
-[factor.fault.cut_forward]
+[factor.fault.level.cut_forward]
 event.outage.action = "cut"
 event.outage.directions = ["forward"]
-[factor.fault.blackhole]
+[factor.fault.level.blackhole]
 event.outage.action = "blackhole"
-[factor.fault.link]
+[factor.fault.level.link]
 event.outage = { action = "link", end = "p1.hop:b" }
-[factor.fault.own_end]
+[factor.fault.level.own_end]
 event.outage = { action = "link", end = "a" }
-[factor.fault.change]
+[factor.fault.level.change]
 event.outage = { action = "change", rate = "500 kbit/s", directions = ["forward"] }
 """,
     name="faults",

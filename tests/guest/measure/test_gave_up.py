@@ -11,7 +11,7 @@ SPEC = two_hosts(
     """
 [factor.protocol]
 levels = ["tcp", "sctp"]
-[factor.protocol.sctp]
+[factor.protocol.level.sctp]
 flow.bulk.protocol = "sctp"
 flow.bulk.sender = { rto_initial = "200 ms", rto_min = "200 ms", rto_max = "200 ms", association_max_retrans = 4 }
 [node.a.sysctl]

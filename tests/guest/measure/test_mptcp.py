@@ -89,17 +89,17 @@ mptcp = { from = "a", to = "b", protocol = "mptcp", paths = ["acca>terr", "sat"]
 down = { action = "link", link = "terr", end = "r", at = "4 s", for = "2 s" }
 [factor.length]
 levels = ["9.2 s", "9.7 s", "10.2 s", "10.7 s", "11.2 s", "11.7 s"]
-[factor.length."9.2 s"]
+[factor.length.level."9.2 s"]
 duration = "9.2 s"
-[factor.length."9.7 s"]
+[factor.length.level."9.7 s"]
 duration = "9.7 s"
-[factor.length."10.2 s"]
+[factor.length.level."10.2 s"]
 duration = "10.2 s"
-[factor.length."10.7 s"]
+[factor.length.level."10.7 s"]
 duration = "10.7 s"
-[factor.length."11.2 s"]
+[factor.length.level."11.2 s"]
 duration = "11.2 s"
-[factor.length."11.7 s"]
+[factor.length.level."11.7 s"]
 duration = "11.7 s"
 """
 

@@ -51,11 +51,11 @@ byte_errors = "{BYTE_ERRORS:.0e}"
 layer = "ethernet"
 [factor.size]
 levels = ["16 B", "400 B", "1452 B"]
-[factor.size."16 B"]
+[factor.size.level."16 B"]
 flow.x = {{ message_size = "16 B", bytes = "160 kB", sender.interval = "5 ms" }}
-[factor.size."400 B"]
+[factor.size.level."400 B"]
 flow.x = {{ message_size = "400 B", bytes = "800 kB", sender.interval = "50 ms" }}
-[factor.size."1452 B"]
+[factor.size.level."1452 B"]
 flow.x = {{ message_size = "1452 B", bytes = "1452 kB" }}
 """
 )

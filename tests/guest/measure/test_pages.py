@@ -30,23 +30,23 @@ html = "2904 B"
 objects = { count = 4, size = "14520 B" }
 [factor.variant]
 levels = ["tcp", "tcp6", "http2", "pages", "one", "streams", "rr", "prio", "idata", "large"]
-[factor.variant.tcp6]
+[factor.variant.level.tcp6]
 flow.web.page.connections = 6
-[factor.variant.http2]
+[factor.variant.level.http2]
 flow.web.page = { multiplexed = true, frame = "2 KiB" }
-[factor.variant.pages]
+[factor.variant.level.pages]
 flow.web.page = { pages = 3, think = "2 s", keep = true }
-[factor.variant.one]
+[factor.variant.level.one]
 flow.web = { protocol = "sctp", page.streams = 1 }
-[factor.variant.streams]
+[factor.variant.level.streams]
 flow.web = { protocol = "sctp" }
-[factor.variant.rr]
+[factor.variant.level.rr]
 flow.web = { protocol = "sctp", page.order = "rr" }
-[factor.variant.prio]
+[factor.variant.level.prio]
 flow.web = { protocol = "sctp", page.order = "prio" }
-[factor.variant.idata]
+[factor.variant.level.idata]
 flow.web = { protocol = "sctp", page = { order = "rr", message = "14520 B", interleave = true } }
-[factor.variant.large]
+[factor.variant.level.large]
 flow.web = { protocol = "sctp", page = { order = "rr", objects = { count = 3, size = "400 kB" } } }
 """
 

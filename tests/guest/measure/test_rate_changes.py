@@ -47,7 +47,7 @@ def spec(probe: Path) -> str:
         for number, (at, rate) in enumerate(CHANGED[1:])
     )
     levels = "".join(
-        f"[factor.queue.{name}]\n" + "".join(f"link.p1.forward.{line}\n" for line in text.split("\n"))
+        f"[factor.queue.level.{name}]\n" + "".join(f"link.p1.forward.{line}\n" for line in text.split("\n"))
         for name, text in QUEUES.items()
     )
     return two_hosts(

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(
 )
 SPEC = two_hosts(
     '[factor.protocol]\nlevels = ["tcp", "sctp", "mptcp"]',
-    '[factor.protocol.tcp]\nflow.bulk.sender = { congestion = "westwood" }',
+    '[factor.protocol.level.tcp]\nflow.bulk.sender = { congestion = "westwood" }',
     name="packaged",
     duration="40 s",
     rate="4 Mbit/s",

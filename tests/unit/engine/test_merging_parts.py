@@ -196,8 +196,8 @@ def test_where_cells_came_from_is_kept(plain: Path, tmp_path: Path) -> None:
 def test_runs_on_kernels_of_their_own_are_taken_together(tmp_path: Path) -> None:
     """A spec that names kernels: each run ran on one. Where it names none, they must be equal."""
     builds = {"6.1": GuestKernel("6.1.192", "a" * 64), "6.12": GuestKernel("6.12.117", "b" * 64)}
-    levels = '[factor.kernel]\nlevels = ["old", "new"]\n[factor.kernel.old]\nkernel = "6.1"\n'
-    levels += '[factor.kernel.new]\nkernel = "6.12"\n'
+    levels = '[factor.kernel]\nlevels = ["old", "new"]\n[factor.kernel.level.old]\nkernel = "6.1"\n'
+    levels += '[factor.kernel.level.new]\nkernel = "6.12"\n'
     text = spec_text(more=levels, extra=', "kernel"', where='where = { kernel = "old" }').replace("EXPECTED", "")
     spec = tmp_path / "spec.toml"
     spec.write_text(text)

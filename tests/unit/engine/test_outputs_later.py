@@ -61,7 +61,7 @@ def files(run: RunDir) -> dict[Path, bytes]:
 def test_a_run_with_a_factor_of_kernels(tmp_path: Path) -> None:
     """A name means the build that the run had; another release at the same level is another cell."""
     kernels = '[factor.kernel]\nlevels = ["old", "new"]\n'
-    levels = kernels + '[factor.kernel.old]\nkernel = "6.1"\n[factor.kernel.new]\nkernel = "6.12"\n'
+    levels = kernels + '[factor.kernel.level.old]\nkernel = "6.1"\n[factor.kernel.level.new]\nkernel = "6.12"\n'
     text = spec_text(more=levels, extra=', "kernel"', where='where = { kernel = "old" }')
     place = later(tmp_path / "spec", text)
     plan = make_plan(load_spec(place), builds=lambda name: GuestKernel(f"{name}.192", f"{name:0>64}"))

@@ -33,12 +33,9 @@ def test_every_example_is_in_the_grammar(number: int) -> None:
         check_keys(document.with_value(top), TOP, problems, fill=True)
         factors = document.get("factor")
         for factor in factors.table().values() if factors is not None else ():
-            levels = factor.get("levels")
-            names = [str(level.value) for level in levels.items()] if levels is not None else []
-            for key, child in factor.table().items():
-                assert key in FACTOR_KEYS or key in names
-                if key in names:
-                    check_keys(child, LEVEL, problems, fill=True)
+            check_keys(factor, FACTOR_KEYS, problems)
+            for level in (factor.get("level") or factor.with_value({})).table().values():
+                check_keys(level, LEVEL, problems, fill=True)
     problems.check()
 
 

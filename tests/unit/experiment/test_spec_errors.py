@@ -200,9 +200,9 @@ def test_one_error(old: str, new: str, key: str, says: str, example: str) -> Non
         ('[factor.duration]\nlevels = ["1 s"]\n', "[factor.duration]", "no name for a factor"),
         ('[factor.value]\nlevels = ["1 s"]\n', "[factor.value]", "is a column of the tables"),
         ('[factor.outage_s]\nlevels = ["1 s"]\n', "[factor.outage_s]", "is a metric of netwarp"),
-        ('[factor.x]\nlevels = ["1 s"]\n[factor.x."2 s"]\n', '[factor.x."2 s"]', 'neither a key of a factor nor one of its'),
-        (FACTOR + '[factor.x."1 s"]\nlink.p1.rat = "1 kbit/s"\n', "link.p1.rat ", 'unknown key "rat", did you mean "rate"?'),
-        (FACTOR + '[factor.x."1 s"]\nlink.p1.rate = "1"\n', "link.p1.rate", "bare number"),
+        ('[factor.x]\nlevels = ["1 s"]\n[factor.x.level."2 s"]\n', '[factor.x.level."2 s"]', 'neither a key of a factor nor one of its'),
+        (FACTOR + '[factor.x.level."1 s"]\nlink.p1.rat = "1 kbit/s"\n', "link.p1.rat ", 'unknown key "rat", did you mean "rate"?'),
+        (FACTOR + '[factor.x.level."1 s"]\nlink.p1.rate = "1"\n', "link.p1.rate", "bare number"),
         (FACTOR + 'only = { y = ["1"] }\n', "only", 'unknown factor "y"'),
         (FACTOR + '[factor.y]\nlevels = ["1"]\nonly = { x = ["3 s"] }\n', "only", 'no level "3 s"'),
         (FACTOR + '[experiment.e]\nfactors = ["z"]\n', 'factors = ["z"]', 'unknown factor "z"'),
@@ -290,7 +290,7 @@ def test_names_that_are_not_there_are_said_beside_mistakes_of_the_text() -> None
 def test_names_that_a_shape_or_a_level_brings_are_there() -> None:
     text = replaced("[node.a]\n[node.b]\n", "nonsense = 1\n")
     text = text.replace("[link.p1]", '[link.p1]\nloss = "1 %"') + (
-        '[factor.net]\nlevels = ["two"]\n[factor.net.two]\nshape = { kind = "two-path" }\n'
+        '[factor.net]\nlevels = ["two"]\n[factor.net.level.two]\nshape = { kind = "two-path" }\n'
     )
     (found,) = problems_of(text)
     assert "nonsense" in found

@@ -107,7 +107,7 @@ def test_an_error_of_many_cells_is_said_once_with_the_cell_that_showed_it() -> N
 
 
 def test_error_in_a_patch_points_at_the_patch() -> None:
-    text = BASE + FACTOR + '[factor.x."2 s"]\nflow.f.to = "nobody"\n'
+    text = BASE + FACTOR + '[factor.x.level."2 s"]\nflow.f.to = "nobody"\n'
     found = only(text)
     assert found.startswith(f"nowhere/spec.toml:{line_of(text, 'flow.f.to')}: ")
     assert "first seen in the cell x=2 s" in found

@@ -141,9 +141,7 @@ def test_set_reaches_what_a_shape_or_a_level_adds() -> None:
         '[node.a]\nkind = "host"\n[node.b]\nkind = "host"\n\n', 'shape = { kind = "chain", hops = 2 }\n', EXAMPLE_SPEC
     )
     shape = shape[: shape.index("[link.p1]")] + shape[shape.index("[flow.bulk]") :].replace('"p1"', '"h1>h2"')
-    shape += (
-        '[factor.fault]\nlevels = ["cut"]\n[factor.fault.cut.event.outage]\naction = "cut"\nlink = "h1"\nat = "5 s"\n'
-    )
+    shape += '[factor.fault]\nlevels = ["cut"]\n[factor.fault.level.cut.event.outage]\naction = "cut"\nlink = "h1"\nat = "5 s"\n'
     shape = replaced("[flow.bulk]\n", '[flow.bulk]\nbytes = "1 MB"\n', shape)
     sets = {"link.h1.mtu": "1400 B", "event.outage.at": "6 s"}
     plan = plan_of(shape, sets)

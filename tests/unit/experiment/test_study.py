@@ -47,11 +47,9 @@ def by_calls(document: dict[str, Any]) -> Study:
     for name, keys in document.get("flow", {}).items():
         study.flow(name, keys.pop("from", None), keys.pop("to", None), **keys)
     for name, keys in factors.items():
-        own = {key: value for key, value in keys.items() if key in FACTOR_KEYS and key != "levels"}
-        levels = keys.get("levels", ())
-        study.factor(
-            name, {level: keys.get(level, {}) for level in levels} if set(levels) & set(keys) else levels, **own
-        )
+        own = {key: value for key, value in keys.items() if key in FACTOR_KEYS and key not in ("level", "levels")}
+        levels, changes = keys.get("levels", ()), keys.get("level", {})
+        study.factor(name, {level: changes.get(level, {}) for level in levels} if changes else levels, **own)
     return study
 
 

@@ -48,9 +48,9 @@ def test_a_level_can_have_a_name_of_its_own_and_a_spec_one_kernel_for_all() -> N
     named = """
 [factor.kernel]
 levels = ["old", "new"]
-[factor.kernel.old]
+[factor.kernel.level.old]
 kernel = "6.1"
-[factor.kernel.new]
+[factor.kernel.level.new]
 kernel = "./tree"
 """
     assert [cell.kernel for cell in plan_of(BASE + named).cells] == [GuestKernel("6.1", ""), GuestKernel("./tree", "")]

@@ -113,7 +113,7 @@ def test_a_factor_sets_keys_to_its_levels() -> None:
         replaced('one_way_delay = "20 ms"', 'one_way_delay = "{delay}"')
         + '[parameter]\ndelay = "20 ms"\n'
         + '[factor.d]\nsets = "parameter.delay"\nlevels = ["1 ms", "2 ms"]\n'
-        + '[factor.d."2 ms"]\ntitle = "two"\nlink.p1.rate = "2 Mbit/s"\n'
+        + '[factor.d.level."2 ms"]\ntitle = "two"\nlink.p1.rate = "2 Mbit/s"\n'
         + '[factor.q]\nsets = ["link.p1.queue", "flow.f.message_size"]\nlevels = ["5000 B", "2500 B"]\n'
         + '[metric.m]\nunit = "s"\nvalue = "{delay}"\n'
     )

@@ -106,7 +106,7 @@ def test_a_patch_replaces_what_says_the_same_otherwise() -> None:
     text = (
         BASE
         + X
-        + '[factor.x."1 s"]\nlink.p1.rtt = "2 ms"\n[factor.x."2 s"]\nlink.p1.forward = { one_way_delay = "7 ms" }\n'
+        + '[factor.x.level."1 s"]\nlink.p1.rtt = "2 ms"\n[factor.x.level."2 s"]\nlink.p1.forward = { one_way_delay = "7 ms" }\n'
     )
     delays = [
         (cell.links[0].forward.one_way_delay_ns, cell.links[0].backward.one_way_delay_ns)
@@ -309,8 +309,8 @@ def test_a_parameter_is_never_taken_for_a_metric_of_its_name() -> None:
 )
 def test_a_formula_is_checked_at_every_level(formula: str, said: str) -> None:
     """Of levels that give a parameter other units only the last was looked at."""
-    text = '[parameter]\npayload = "1 s"\nother = "1 s"\n' + X + '[factor.x."3 s"]\nparameter.payload = "3 s"\n'
-    text += '[factor.x."2 s"]\nparameter = { payload = "2 kB", other = "all" }\n'
+    text = '[parameter]\npayload = "1 s"\nother = "1 s"\n' + X + '[factor.x.level."3 s"]\nparameter.payload = "3 s"\n'
+    text += '[factor.x.level."2 s"]\nparameter = { payload = "2 kB", other = "all" }\n'
     [found] = problems_of(BASE + text + f'[metric.m]\nunit = "s"\nvalue = "{formula}"\n')
     assert "metric.m.value: " in found and said in found
 
@@ -319,7 +319,7 @@ def test_a_parameter_that_two_levels_together_make_no_quantity_is_named() -> Non
     text = (
         '[parameter]\nsize = "1 s"\n'
         + X
-        + '[factor.x."2 s"]\nparameter.size = "{y}"\n[factor.y]\nlevels = ["3 s", "all"]\n'
+        + '[factor.x.level."2 s"]\nparameter.size = "{y}"\n[factor.y]\nlevels = ["3 s", "all"]\n'
     )
     [found] = problems_of(BASE + text + '[metric.m]\nunit = "s"\nvalue = "{size}"\n')
     assert 'metric.m.value: the parameter size is "all" here, which is no quantity' in found
@@ -328,7 +328,7 @@ def test_a_parameter_that_two_levels_together_make_no_quantity_is_named() -> Non
 
 def test_parameters_fill_in_and_sets_win_over_levels() -> None:
     text = replaced('rate = "1 Mbit/s"', 'rate = "{r}"') + (
-        '[parameter]\nr = "{base}"\nbase = "2 Mbit/s"\n' + X + '[factor.x."2 s"]\nparameter.base = "3 Mbit/s"\n'
+        '[parameter]\nr = "{base}"\nbase = "2 Mbit/s"\n' + X + '[factor.x.level."2 s"]\nparameter.base = "3 Mbit/s"\n'
     )
     rates = [cell.links[0].forward.rate_bit_s for cell in plan_of(text).cells]
     assert rates == [2 * 10**6, 3 * 10**6, 2 * 10**6]

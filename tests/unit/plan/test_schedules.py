@@ -172,7 +172,7 @@ def test_where_chooses_the_undisturbed_cell() -> None:
 @pytest.mark.parametrize("action", ["drops", "duplicates", "reorders"])
 def test_a_replay_is_the_same_cell(action: str) -> None:
     """Of a factor with other levels, an `only` and a placeholder."""
-    more = '[factor.wait]\nlevels = ["5 ms", "20 ms"]\n[factor.wait."5 ms"]\nflow.f.port = 7000\n'
+    more = '[factor.wait]\nlevels = ["5 ms", "20 ms"]\n[factor.wait.level."5 ms"]\nflow.f.port = 7000\n'
     text = BASE.replace('one_way_delay = "20 ms"', 'one_way_delay = "{wait}"') + more
     spec = spec_of(f'{text}[factor.schedule]\n{action} = {{ first = 4 }}\nonly = {{ wait = "5 ms" }}\n')
     for cell in grown(make_plan(spec), packets(9, gap_ns=1_000_000)).cells:

@@ -295,7 +295,7 @@ def test_one_draw_of_another_kind_says_nothing(tmp_path: Path) -> None:
     body = 'a = { who = "a", x = "1 s" }\nexpected = 0\ntolerance = 0\n'
     (tmp_path / "claims.toml").write_text(claim("value", body))
     text = 'expected = "claims.toml"\n' + BASE + LOSS + FACTORS
-    other = '[factor.who.c]\nnode.a.sysctl = { "net.ipv4.tcp_sack" = "0" }\n'
+    other = '[factor.who.level.c]\nnode.a.sysctl = { "net.ipv4.tcp_sack" = "0" }\n'
     numbers = {"a": rows(0, 1, 1), "b": rows(1, 1, 1), "c": [[0.0, 1.0]] * 3}
     (found,) = judged(make_plan(spec_of(text + other + TWICE + REPEAT, tmp_path)), numbers)
     assert (found.verdict, found.reason.partition(";")[0]) == (
@@ -322,7 +322,8 @@ def test_deterministic_cells_stand_for_every_seed(tmp_path: Path) -> None:
     """TCP once (nothing random in it), SCTP through a fault three times: compared over all three."""
     body = 'a = { who = "a", x = "1 s" }\nb = { who = "b", x = "1 s" }\n'
     (tmp_path / "claims.toml").write_text(claim("greater", body))
-    sctp = '[factor.who.a]\nflow.f.protocol = "sctp"\n[event.e]\naction = "cut"\nlink = "p1"\nat = "2 s"\nfor = "1 s"\n'
+    sctp = '[factor.who.level.a]\nflow.f.protocol = "sctp"\n[event.e]\naction = "cut"\n'
+    sctp += 'link = "p1"\nat = "2 s"\nfor = "1 s"\n'
     text = 'expected = "claims.toml"\n' + BASE + FACTORS + sctp
     text += '[experiment.x]\nfactors = ["x", "who"]\nrepetitions = 3\nrepeat = "random"\n'
     plan = make_plan(spec_of(text, tmp_path))
