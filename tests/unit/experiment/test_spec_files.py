@@ -320,3 +320,13 @@ def test_the_name_of_the_published_numbers_may_have_dots(tmp_path: Path) -> None
     for name in ("../my.expected.toml", ".my.expected.toml", "my..toml", "a/my.toml", "my.expected", ".toml", "toml"):
         with pytest.raises(SpecError, match=r"must be a \.toml file beside the spec"):
             spec_of(f'expected = "{name}"\n' + BASE, tmp_path)
+
+
+def test_a_level_may_have_the_name_of_a_key_of_its_factor(tmp_path: Path) -> None:
+    levels = '[factor.x]\nlevels = ["only", "title"]\n[factor.x.level]\nonly.link.p1.rate = "3 Mbit/s"\n'
+    spec = spec_of(BASE + levels, tmp_path)
+    assert [(level.name, level.patch is not None) for level in spec.factors["x"].levels] == [
+        ("only", True),
+        ("title", False),
+    ]
+    assert spec.factors["x"].only == {}
