@@ -312,8 +312,8 @@ class TableKeys(TypedDict, total=False):
     experiment: Texts  # "outages"
     metric: str  # "goodput_bit_s"
     flow: Texts  # "ftp" or ["ftp", "voice"]
-    rows: Names  # ["variant"]
-    columns: Names  # ["outage"]
+    rows: Texts  # ["variant", "failover"]
+    columns: Texts  # "outage"
     beside: Names  # ["mathis_bit_s"]
     statistic: Literal["mean", "min", "median", "p95", "p99", "max"]  # "max"
     where: Levels  # { outage = ["0 s", "5 s"] }
@@ -330,9 +330,9 @@ class FigureKeys(TypedDict, total=False):
     kind: Literal["line", "heatmap", "cdf", "box"]  # "heatmap"
     x: Name  # "outage"
     y: Name  # "rtt"
-    lines: Names  # ["variant"]
-    panels: Names  # ["load"]
-    over: Names  # ["phase"]
+    lines: Texts  # ["variant"]
+    panels: Texts  # "load"
+    over: Texts  # "phase"
     log: bool  # true
     beside: Names  # ["mathis_bit_s"]
     where: Levels  # { outage = ["0 s", "5 s"] }
