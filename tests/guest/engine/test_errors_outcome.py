@@ -181,7 +181,7 @@ node.a.sysctl = { "net.ipv4.tcp_retries2" = "100000" }
 [factor.case.level.no_such_control]
 flow.bulk.sender = { congestion = "perfect" }
 [table]
-goodput = { metric = "goodput_bit_s", rows = ["case"], columns = [] }
+goodput = { metric = "goodput_bit_s", rows = ["case"] }
 """
 )
 EXPECTED = {

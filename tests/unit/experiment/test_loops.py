@@ -124,7 +124,6 @@ each = [
     { name = "first", rows = ["who"] },
     { name = "second", title = "{name} one", rows = ["x"], metric = "payload_bytes" },
 ]
-columns = []
 [figure."of_{metric}"]
 each = { metric = ["packets", "payload_bytes"] }
 metric = "{metric}"
@@ -139,12 +138,10 @@ repeat = "random"
 [table.first]
 metric = "packets"
 rows = ["who"]
-columns = []
 [table.second]
 title = "second one"
 metric = "payload_bytes"
 rows = ["x"]
-columns = []
 [figure.of_packets]
 metric = "packets"
 x = "x"
