@@ -11,7 +11,7 @@ import pytest
 from netwarp.core.types import GilbertElliott, LinkImpairment
 from netwarp.measure.calibration import ON_THE_WALL_CLOCK, VIRTUAL, WALL, Budget, Clock, netem_probes, profile_probes
 from netwarp.measure.calibration.datagram_judge import judge_ways
-from netwarp.measure.calibration.datagram_probes import NETEM, PROBE_BYTES, read_link, sending_ns
+from netwarp.measure.calibration.datagram_probes import CHANGED, NETEM, PROBE_BYTES, read_link, sending_ns
 from netwarp.measure.calibration.datagrams import Way
 from netwarp.measure.calibration.expected import (
     binomial_bound,
@@ -248,7 +248,8 @@ def test_on_the_wall_clock_there_is_less_and_bounds_are_its_own() -> None:
         assert probe.cell.duration_ns < 15 * S, probe.quantities
         assert not probe.cell.timeline
     assert WALL.late_s == 10e-3  # GuestBackend's and NetnsBackend's own limit
-    assert {probe.name for probe in netem_probes(PROGRAM, Budget())} == {f"netem: {name}" for name in NETEM}
+    names = {f"netem: {name}" for name in (*NETEM, *CHANGED)}
+    assert {probe.name for probe in netem_probes(PROGRAM, Budget())} == names
 
 
 def test_the_profiles_readme_is_what_the_files_say() -> None:

@@ -31,7 +31,7 @@ GROUP_FUNCTIONS: dict[str, Callable[[FlowObservation], dict[str, float | None]]]
     "timers": timer_metrics,
 }
 """Group -> its function. What flows share (flow_sharing) is computed from all flows of a cell; aqm from what its qdiscs
-counted (queue_management).
+counted (counters.py).
 """
 
 
