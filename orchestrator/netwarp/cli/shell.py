@@ -26,7 +26,7 @@ from ..core.executables import find_executable
 from ..core.types import Cell
 from ..core.units import counted
 from ..engine.shell import node_environment, run_on_node, shell_backend, shell_directory, shell_node
-from ..sandbox.guest_shell import STDERR, STDOUT, guest_shell, shell_status
+from ..sandbox.live_network import STDERR, STDOUT, guest_shell, shell_status
 from ..sandbox.virtual import GuestBackend
 from ..store.run_dir import CellDir
 from ..testbed.layout import make_layout

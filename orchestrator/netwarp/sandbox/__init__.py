@@ -2,9 +2,8 @@
 
 from .base import Backend, Interrupted
 from .netns import netns_backend
-from .packaged_guest import DistributionBackend
 from .sandbox import Progress, SandboxBackend
-from .virtual import GuestBackend, VirtualBackend
+from .virtual import DistributionBackend, GuestBackend, VirtualBackend
 
 __all__ = [
     "Backend", "DistributionBackend", "GuestBackend", "Interrupted", "Progress", "SandboxBackend", "VirtualBackend",

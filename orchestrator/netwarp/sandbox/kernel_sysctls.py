@@ -17,7 +17,7 @@ from ..guestkernel import KernelBuild
 from ..guestkernel.cache import kernels_dir
 from ..plan.sysctls import KernelSysctls
 from ..store.run_dir import CellDir
-from .guest_shell import STDERR, STDOUT, guest_shell, shell_status
+from .live_network import STDERR, STDOUT, guest_shell, shell_status
 from .netns import PROBE
 from .virtual import GuestBackend
 

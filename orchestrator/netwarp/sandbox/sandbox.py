@@ -44,10 +44,9 @@ from .cell_verdict import (
     judge,
     records_left,
 )
-from .foreign_senders import arch_used, install_arch, missing_arch
 from .host_load import HostState, SteadyClock, host_state
 from .privileges import User, hand_over, take_back, unprivileged
-from .user_programs import missing_program, programs_used
+from .user_programs import arch_used, install_arch, missing_arch, missing_program, programs_used
 
 log = logging.getLogger(__name__)
 

@@ -1,10 +1,13 @@
-"""Programs of the user's own: finds them on this machine, identifies them, and refuses those that cannot run."""
+"""Programs that a cell brings beside netwarp's own: the user's, and senders for another processor (`arch = "arm64"`).
+Finds them on this machine, identifies them, and refuses those that cannot run.
+"""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path, PurePath
@@ -13,6 +16,7 @@ from ..core.executables import find_executable
 from ..core.types import Cell
 from ..core.unpacked import UNPACKED_PACKAGES
 from ..experiment.programs import UNPACKED
+from ..testbed.arguments import EMULATORS, archs, sender_file
 
 SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """The path in which cell-init looks a program up (apps/cell-init/process.c, DEFAULT_PATH)."""
@@ -101,3 +105,37 @@ def _version(program: str, path: str) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return next(iter(done.stdout.splitlines()), None)
+
+
+BUILT = {"arm64": "android/bin/sender"}
+"""The file that `make android` writes, below build/."""
+REMEDY = "make android"
+
+
+def missing_arch(cell: Cell, apps: Path) -> str:
+    """The parts that are missing to run a cell's senders for another processor, with the remedy; "" if nothing is."""
+    for arch in archs(cell):
+        if not (apps / BUILT[arch]).is_file():
+            return f'the sender for arch = "{arch}" is not built; {REMEDY}'
+        if find_executable(EMULATORS[arch], path=SEARCHED) is None:
+            return f"there is no {EMULATORS[arch]} on this machine; {REMEDY} (or: apt install qemu-user-static)"
+    return ""
+
+
+def install_arch(cell: Cell, apps: Path, directory: Path) -> None:
+    """Copy the senders into the cell's bin/. One that is not built is skipped (missing_arch reports it)."""
+    for arch in archs(cell):
+        source, target = apps / BUILT[arch], directory / "bin" / sender_file(arch)
+        if source.is_file():
+            shutil.copyfile(source, target)
+            target.chmod(0o755)
+
+
+def arch_used(cell: Cell, apps: Path) -> dict[str, dict[str, str | None]]:
+    """Path, SHA-256 and version of each emulator, and SHA-256 of each such sender."""
+    used: dict[str, dict[str, str | None]] = {}
+    for arch in archs(cell):
+        used[EMULATORS[arch]] = facts(EMULATORS[arch])
+        digest = hashlib.sha256((apps / BUILT[arch]).read_bytes()).hexdigest()
+        used[sender_file(arch)] = {"sha256": digest}
+    return used

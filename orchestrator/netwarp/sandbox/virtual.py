@@ -9,22 +9,66 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from ..core.built_programs import CELL_FILES
 from ..core.errors import CellError, SpecError
-from ..core.types import Cell, Problem
+from ..core.types import Cell, Flow, GuestKernel, LinkImpairment, Problem
 from ..doctor import memory_dir
+from ..guestkernel import KernelBuild
 from ..guestkernel.cache import asks_for_a_root, find_binary
+from ..guestkernel.packaged import modules_of
 from ..guestkernel.seccomp import mode_of
 from ..store.run_dir import CellDir
 from ..testbed.compile import Clock
-from .kernel_features import lacks
 from .privileges import open_to_all
 from .sandbox import SandboxBackend
 from .user_programs import spinning_program
+
+NEWER_SCHEDULERS = ("fc", "wfq")
+"""SCTP's, which Linux 6.1 does not know."""
+SEEDED_NETEM = (6, 6)
+"""The first release whose netem has a generator of its own (TCA_NETEM_PRNG_SEED)."""
+NEWER_SCHEDULERS_FROM = (6, 4)
+
+
+def lacks(cell: Cell, kernel: GuestKernel) -> str:
+    """The reason why a cell cannot run on a kernel of that release; "" if it can."""
+    for flow in cell.flows:
+        if scheduler := _unknown_scheduler(flow, kernel):
+            return f"flow {flow.name}: Linux {kernel.release} has no stream scheduler {scheduler}"
+    if kernel.numbers < SEEDED_NETEM:
+        changes = (shape for event in cell.timeline for shape in (event.forward, event.backward) if shape is not None)
+        shapes = [shape for link in cell.links for shape in (link.forward, link.backward)]
+        drawn = next((name for shape in (*shapes, *changes) if (name := drawn_by_netem(shape))), "")
+        if drawn:
+            return (
+                f"{drawn}: netem of Linux {kernel.release} has no seed, so that other kernels would meet other draws; "
+                "bit_errors, byte_errors and rules for single packets (drop, duplicate, delay) have their own"
+            )
+    return ""
+
+
+def _unknown_scheduler(flow: Flow, kernel: GuestKernel) -> str:
+    scheduler = str(flow.sender_options.get("scheduler", ""))
+    return scheduler if scheduler in NEWER_SCHEDULERS and kernel.numbers < NEWER_SCHEDULERS_FROM else ""
+
+
+def drawn_by_netem(shape: LinkImpairment) -> str:
+    """The first impairment of a direction that netem's generator draws; "" if there is none."""
+    drawn = {
+        "loss": shape.loss_ratio,
+        "burst_loss": shape.burst_loss,
+        "jitter": shape.jitter_ns,
+        "duplicate": shape.duplicate_ratio,
+        "corrupt": shape.corrupt_ratio,
+        "reorder": shape.reorder_ratio,
+    }
+    return next((name for name, value in drawn.items() if value), "")
+
 
 T0_REALTIME_NS = 1_700_000_000_000_000_000
 """T0 on the guest's clock, 14 November 2023 22:13:20 UTC. The value is arbitrary, but another one gives other
@@ -126,3 +170,38 @@ class VirtualBackend(GuestBackend):
         does while it spins.
         """
         return spinning_program(cell) or super().refuses(cell)
+
+
+class DistributionBackend(GuestBackend):
+    """The back end `guest` with that kernel: its modules are loaded before a cell's network is made."""
+
+    any_kernel = False
+
+    def __init__(
+        self,
+        kernel: KernelBuild,
+        apps: Path,
+        *,
+        problems: Callable[[], list[Problem]] = list,
+    ) -> None:
+        super().__init__(kernel.binary, apps, problems=problems)
+        self.release = kernel.release
+        self.clock = replace(self.clock, modules=tuple(str(path) for path in modules_of(kernel.release)))
+
+    def refuses(self, cell: Cell) -> str:
+        """Refuses what this kernel was built without (Debian's 6.1: no MPTCP, no tracepoints, older stream
+        schedulers).
+        """
+        for flow in cell.flows:
+            lacking = ""
+            if flow.protocol == "mptcp":
+                lacking = "no MPTCP"
+            elif flow.sender_options.get("tracepoints"):
+                lacking = "no tracepoints"
+            elif scheduler := _unknown_scheduler(flow, GuestKernel(self.release, "")):
+                lacking = f"no stream scheduler {scheduler}"
+            if lacking:
+                return (
+                    f"flow {flow.name}: the distribution's kernel {self.release} has {lacking}; build one: make kernel"
+                )
+        return super().refuses(cell)

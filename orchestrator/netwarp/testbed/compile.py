@@ -15,23 +15,22 @@ from typing import Literal
 from ..core.types import Cell, Event, Flow
 from . import messages
 from .agents import agent_rules, agent_signals, agents_of, forwarding, relay_rules, relays, start_agents
-from .arch import sender_program
 from .arguments import (
     flow_token,
+    listener_steps,
+    opener_steps,
     page_arguments,
     receiver_arguments,
     sender_arguments,
+    sender_program,
 )
 from .direction_program import DirectionProgram
-from .interface import Devices, Interface
-from .layout import BRIDGE, Layout, hop_name, make_layout
+from .layout import BRIDGE, PREFIX_LENGTH, Devices, Interface, Layout, Route, hop_name, make_layout
 from .messages import Request
 from .nftables import rules_dump
 from .path_manager import FAMILY, path_manager
-from .programs import listener_steps, opener_steps
 from .qdiscs import Htb
 from .shaping import ExpectedQdisc, Shaping
-from .static_routes import PREFIX_LENGTH, Route
 from .steps import Step, step
 
 MS = 1_000_000

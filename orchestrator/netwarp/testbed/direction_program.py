@@ -13,7 +13,7 @@ from ..core.types import Cell, Check, DirectionName, LinkImpairment
 from ..store.init_records import Bpf
 from . import messages
 from .bpf import program_tag
-from .interface import Interface
+from .layout import Interface
 from .netem import UNLIMITED_PACKETS, Netem
 from .packet_program import Counts, PacketProgram, counts, packet_program, settings
 from .steps import Step, step

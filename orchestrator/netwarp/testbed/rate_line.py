@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 
 from ..core.types import Cell, DirectionName, LinkImpairment
 from . import messages
-from .interface import Interface
-from .layout import Layout
+from .layout import Interface, Layout
 from .messages import Request
 from .packet_program import MARKS
 

@@ -14,13 +14,12 @@ from ..store.ndjson import of_kind
 from .aqm import KINDS as AQM_KINDS
 from .aqm import AqmQdisc, marked
 from .compile import Compiled
-from .layout import BRIDGE
+from .layout import BRIDGE, PREFIX_LENGTH
 from .messages import DUMPS, NUD_PERMANENT, RELAY_TABLE, RTPROT_STATIC, TCA_BPF_NAME, TCA_BPF_TAG, TCA_KIND, TCA_OPTIONS
 from .netem import PRNG_SEED, Netem
 from .nftables import check_rules, decode_rules
 from .qdiscs import TCA_STAB, Fifo, Htb, Stage, Tbf, attributes_of, overhead_of
 from .shaping import ExpectedQdisc
-from .static_routes import PREFIX_LENGTH
 
 NLMSG_ERROR, NLMSG_DONE = 2, 3
 TCA_STATS2, TCA_STATS_APP, TCA_STATS_QUEUE, TCA_STATS_BASIC = 7, 4, 3, 1

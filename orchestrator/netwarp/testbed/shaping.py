@@ -20,8 +20,7 @@ import msgspec
 from ..core.types import Cell, DirectionName, Event, LinkImpairment
 from .aqm import AqmQdisc, aqm_stage
 from .direction_program import DirectionProgram, direction_programs
-from .interface import Interface
-from .layout import Layout
+from .layout import Interface, Layout
 from .messages import Request, htb_class, qdisc
 from .netem import ORDERING_BYTE_S, PROBABILITY_ONE, UNLIMITED_PACKETS, Netem, black_hole, delay_stage, rate_stage
 from .qdiscs import ETHERNET_HEADER_BYTES, Htb, Stage, fifo_stage, htb_stage, tbf_stage

@@ -7,7 +7,6 @@ from pathlib import Path
 import msgspec
 import pytest
 from netwarp.core.types import Cell
-from netwarp.sandbox import foreign_senders as arch
 from netwarp.sandbox import user_programs as programs
 from netwarp.testbed.compile import Clock, compile_cell
 from netwarp.testbed.steps import Step
@@ -50,14 +49,13 @@ def test_the_spec_knows_one_other_machine() -> None:
 
 def test_a_missing_machine_is_reported_with_its_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cell = arm64_cell()
-    assert arch.missing_arch(two_path_cell(), tmp_path) == ""
-    assert "make android" in arch.missing_arch(cell, tmp_path)
-    built = tmp_path / arch.BUILT["arm64"]
+    assert programs.missing_arch(two_path_cell(), tmp_path) == ""
+    assert "make android" in programs.missing_arch(cell, tmp_path)
+    built = tmp_path / programs.BUILT["arm64"]
     built.parent.mkdir(parents=True)
     built.write_bytes(b"program")
     monkeypatch.setattr(programs, "SEARCHED", str(tmp_path))
-    monkeypatch.setattr(arch, "SEARCHED", str(tmp_path))
-    assert "no qemu-aarch64-static on this machine" in arch.missing_arch(cell, tmp_path)
+    assert "no qemu-aarch64-static on this machine" in programs.missing_arch(cell, tmp_path)
     (tmp_path / "cell" / "bin").mkdir(parents=True)
-    arch.install_arch(cell, tmp_path, tmp_path / "cell")
+    programs.install_arch(cell, tmp_path, tmp_path / "cell")
     assert (tmp_path / "cell" / "bin" / "sender-arm64").stat().st_mode & 0o111

@@ -225,7 +225,7 @@ def test_a_sender_that_listens_is_started_before_t0() -> None:
 
 def test_unpacked_programs_are_known_by_their_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     root = tmp_path / "packages"
-    for module in ("netwarp.sandbox.user_programs", "netwarp.testbed.programs"):
+    for module in ("netwarp.sandbox.user_programs", "netwarp.testbed.arguments"):
         monkeypatch.setattr(f"{module}.UNPACKED_PACKAGES", root)
     cell = cell_of(SERVER.replace('"-p"', '"-c", "exec {unpacked}/usr/bin/nghttp"'))
     assert missing_program(cell) == f"flow f: {root}/usr/sbin/nginx is not there; make web-programs unpacks it"

@@ -11,9 +11,8 @@ from netwarp.engine.planning import plan_experiment
 from netwarp.guestkernel import build_kernel
 from netwarp.plan import make_plan
 from netwarp.plan.sysctls import KernelSysctls
-from netwarp.sandbox.kernel_features import lacks
 from netwarp.sandbox.netns import NetnsBackend
-from netwarp.sandbox.virtual import VirtualBackend
+from netwarp.sandbox.virtual import VirtualBackend, lacks
 from support.checkout import BUILD
 from support.kernel_tree import make_tree
 from support.specs import BASE, plan_of, problems_of, replaced, spec_of

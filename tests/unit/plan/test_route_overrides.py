@@ -9,8 +9,7 @@ from netwarp.measure.planned_paths import links_of
 from netwarp.plan import make_plan
 from netwarp.plan.types import Plan
 from netwarp.testbed.compile import Clock, compile_cell
-from netwarp.testbed.layout import make_layout
-from netwarp.testbed.static_routes import Route
+from netwarp.testbed.layout import Route, make_layout
 from support.specs import BASE, plan_of, problems_of, replaced, spec_of
 
 SPLIT = """\

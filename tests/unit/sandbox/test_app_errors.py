@@ -7,8 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from netwarp.core.types import Outcome
-from netwarp.sandbox.app_errors import congestion_controls, in_words_of_the_spec
-from netwarp.sandbox.cell_verdict import console_tail, judge
+from netwarp.sandbox.cell_verdict import congestion_controls, console_tail, in_words_of_the_spec, judge
 from netwarp.store.app_records import Error
 from netwarp.store.init_records import End, Exit
 from netwarp.store.run_dir import CellDir

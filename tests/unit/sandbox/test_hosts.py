@@ -28,7 +28,7 @@ from netwarp.store.init_records import End, Proc, Ready, Start, Ticks, read_init
 from netwarp.store.ndjson import of_kind
 from netwarp.store.run_dir import CellDir
 from netwarp.testbed.compile import Clock, compile_cell
-from netwarp.testbed.interface import NetworkDevice
+from netwarp.testbed.layout import NetworkDevice
 from netwarp.testbed.machines import devices_of, flows_of, machine_text
 from support.recorded_cell import START, write
 from support.specs import BASE, cell_of

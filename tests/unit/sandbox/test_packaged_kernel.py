@@ -64,7 +64,7 @@ def test_cells_that_need_missing_features_are_unsupported(
     modules: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(packaged, "MODULES", modules)
-    monkeypatch.setattr("netwarp.sandbox.packaged_guest.modules_of", lambda release: ())
+    monkeypatch.setattr("netwarp.sandbox.virtual.modules_of", lambda release: ())
     kernel = KernelBuild("", tmp_path / "linux.uml", None, "6.1.0", "00", "package", packaged.KIND, "", "", "", "")
     backend = DistributionBackend(kernel, tmp_path)
     assert backend.name == "guest"

@@ -17,9 +17,9 @@ from ...core.errors import CellError
 from ...core.scratch import scratch
 from ...core.types import Cell, Check, Problem
 from ...store.run_dir import CellDir
-from ...testbed.arch import archs
+from ...testbed.arguments import archs
 from ...testbed.compile import Clock, Compiled, compile_cell
-from ...testbed.interface import Devices, NetworkDevice
+from ...testbed.layout import Devices, NetworkDevice
 from ..base import Interrupted
 from ..host_load import SteadyClock
 from ..sandbox import SandboxBackend
@@ -27,12 +27,11 @@ from ..virtual import WALL_LATENESS_NS, WALL_T0_AFTER_READY_NS, WALL_TICK_NS
 from .cell_run import OVER_FILE, T0_FILE, CellRun, run_on
 from .collect import clocks_of, merge
 from .commands import LinkCommands
-from .connection import Connection, MachineError
+from .connection import Connection, Events, MachineError
 from .held_machines import HeldMachines, checked, fetch, on_each
 from .inventory import Inventory
 from .needs import lacking, needs_of
 from .placement import Placement, place
-from .watch import Events
 
 LAUNCHER = {"init": "bin/cell-init", "bin/netns-exec": "bin/netns-exec"}
 """File in the cell's directory on a machine -> file that is built here."""

@@ -12,10 +12,9 @@ from ...testbed.compile import Clock, Compiled
 from ...testbed.machines import devices_of, flows_of, machine_text
 from ..sandbox import STALL_WALL_S
 from .commands import LinkCommands, Played
-from .connection import Connection, Event
+from .connection import Connection, Event, Events, Watch
 from .held_machines import checked, on_each, put_cell
 from .placement import Placement
-from .watch import Events, Watch
 
 T0_FILE, OVER_FILE = "t0", "over"
 LEAD_NS = 300_000_000

@@ -23,10 +23,9 @@ from ...testbed.readback import verify
 from ...testbed.steps import to_text
 from ..cell_verdict import records_left
 from ..netns import PROBE
-from .connection import GONE, Connection, MachineError
+from .connection import GONE, Connection, Events, MachineError
 from .inventory import Inventory
 from .needs import in_words
-from .watch import Events
 
 ROOM_BYTES = 100_000_000
 TRIED_S = 60.0
