@@ -160,25 +160,17 @@ def read_spec(
     time_series = read_time_series(document, names, problems)
     event_tables = read_event_tables(document, names, problems)
     answers = read_answers(document, names, problems)
-    sources: tuple[Source, ...] = ()
-    expected: tuple[PublishedNumber, ...] = ()
-    claims: tuple[Claim, ...] = ()
-    columns: tuple[Column, ...] = ()
-    headline: tuple[str, ...] = ()
-    words: tuple[Word, ...] = ()
-    claim_places: Mapping[str, Item] = {}
-    claims_document = document.with_value(of_claims) if of_claims else None
+    claims_document = document.with_value(of_claims)
     other = _beside(document, "expected", folder, problems)
     if other is not None:
         for child in of_claims.values():
             problems.add(child, f"stands in {other.name}, which the key `expected` names; write it there")
         files[other.name] = read_bounded(other)
-        claims_document = parse_toml(files[other.name], shown(other), problems)
-    if claims_document is not None:
-        reader = ClaimReader(claims_document, names, problems)
-        sources, claims = reader.sources(), reader.claims()
-        columns, words, claim_places = reader.columns(), reader.words(), reader.places
-        headline = reader.headline()
+        claims_document = parse_toml(files[other.name], shown(other), problems) or document.with_value({})
+    reader = ClaimReader(claims_document, names, problems)
+    sources, claims, columns = reader.sources(), reader.claims(), reader.columns()
+    headline = reader.headline()
+    expected: tuple[PublishedNumber, ...] = ()
     published = _beside(document, "published", folder, problems)
     if published is not None:
         files[published.name] = read_bounded(published)
@@ -215,9 +207,9 @@ def read_spec(
         claims=claims,
         columns=columns,
         headline=headline,
-        words=words,
+        words=reader.words(),
         key_figure=key_figure,
-        claim_places=claim_places,
+        claim_places=reader.places,
     )
 
 

@@ -21,7 +21,7 @@ from .combine import Combination
 from .flows import Flows
 from .network import SIDES, Network, build_link, check_linked, check_switches, finish
 from .packet_rules import check_packet_rules
-from .resolve import Resolved, resolve
+from .resolve import resolve
 from .routes import Routed, rtt_of_links
 from .sysctls import SysctlCheck
 from .timeline import Planned, Timeline, draw
@@ -142,20 +142,15 @@ class CellPlanner:
 
 def _explicit(nodes: Mapping[str, Node], routed: tuple[Routed, ...]) -> tuple[Node, ...]:
     """The nodes with the sysctls that netwarp sets by itself; those of the spec override them."""
-    sctp = {node for each in routed if each.flow.protocol == "sctp" for node in (each.flow.sender, each.flow.receiver)}
-    tcp = {
-        node
-        for each in routed
-        if each.flow.protocol in ("tcp", "mptcp") or each.flow.program is not None
-        for node in (each.flow.sender, each.flow.receiver)
-    }
-    paged = {node for each in routed if each.flow.is_page for node in (each.flow.sender, each.flow.receiver)}
-    mixed = {
-        node
-        for each in routed
-        if each.flow.sender_options.get("interleave")
-        for node in (each.flow.sender, each.flow.receiver)
-    }
+
+    def ends(wanted: Callable[[Flow], object]) -> set[str]:
+        flows = [each.flow for each in routed if wanted(each.flow)]
+        return {node for flow in flows for node in (flow.sender, flow.receiver)}
+
+    sctp = ends(lambda flow: flow.protocol == "sctp")
+    tcp = ends(lambda flow: flow.protocol in ("tcp", "mptcp") or flow.program is not None)
+    paged = ends(lambda flow: flow.is_page)
+    mixed = ends(lambda flow: flow.sender_options.get("interleave"))
     return tuple(
         msgspec.structs.replace(
             node,
@@ -204,6 +199,3 @@ def _throws_dice(shape: LinkImpairment) -> bool:
     )
     draws = shape.jitter_ns > 0 or shape.burst_loss is not None or (shape.aqm is not None and shape.aqm.draws)
     return draws or any(ratio > 0 for ratio in ratios)
-
-
-__all__ = ["CellPlanner", "Resolved", "is_random"]
