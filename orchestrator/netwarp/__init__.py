@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from .engine.data_frames import load_run
     from .engine.events import CellFinished, CellsFinished, CellsStarted, CellTime, Event, Notice, Progress
     from .engine.experiment import Experiment
-    from .engine.export import export_captures
-    from .engine.har import export_har
+    from .engine.export import export_captures, export_har
     from .engine.merging import merge_runs
     from .engine.planning import plan_experiment
     from .engine.run_again import agree_backends, replay, verify
@@ -66,8 +65,7 @@ _DEFINED_IN = {
     "engine.data_frames": ("load_run",),
     "engine.events": ("CellFinished", "CellTime", "CellsFinished", "CellsStarted", "Event", "Notice", "Progress"),
     "engine.experiment": ("Experiment",),
-    "engine.export": ("export_captures",),
-    "engine.har": ("export_har",),
+    "engine.export": ("export_captures", "export_har"),
     "engine.merging": ("merge_runs",),
     "engine.planning": ("plan_experiment",),
     "engine.run_directory": ("Run", "open_run"),

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 from netwarp.core.checkout import CHECKOUT
-from netwarp.engine.late_cells import LATE
+from netwarp.engine.run_directory import LATE
 from netwarp.store.run_dir import CellDir
 
 LAB = Path(os.environ.get("NETWARP_LAB", CHECKOUT / "build" / "lab"))

@@ -15,10 +15,8 @@ from ..core.units import counted
 from ..engine.analysis import report
 from ..engine.calibration import measured_profiles
 from ..engine.cleaning import remove_captures, remove_derived
-from ..engine.export import export_captures
-from ..engine.har import export_har
-from ..engine.inventory_fit import fit
-from ..engine.planning import refusals
+from ..engine.export import export_captures, export_har
+from ..engine.planning import fit, refusals
 from ..experiment import EXAMPLE_SPEC, list_profiles
 from ..experiment.problems import nearest
 from ..plan.notes import notes

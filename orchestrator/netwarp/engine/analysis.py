@@ -24,12 +24,11 @@ from ..store.packing import opened
 from ..store.plan_file import keep_texts, read_plan, write_outputs
 from ..store.run_dir import RunDir, locked, read_json, write_json
 from .cluster_files import analyser_here
-from .collect import collect, ran_to_its_end
-from .counterexamples import write_counterexamples
 from .data_frames import need_polars, replace_parquet
 from .execute import analyze_cells
-from .outputs import Combination, later_outputs, load_again, texts_of
-from .run_directory import Run
+from .later_outputs import Combination, later_outputs, load_again, texts_of
+from .packet_schedules import write_counterexamples
+from .run_directory import Run, collect, ran_to_its_end
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ from ..sandbox import Interrupted
 from ..store import compressed
 from ..store.packing import pack_one
 from ..store.run_dir import CellDir, RunDir, write_atomic, write_json, write_packed_json
-from .collect import judge_by_checks, ran_to_its_end
 from .local_workers import Worker, this_worker
+from .run_directory import judge_by_checks, ran_to_its_end
 
 Keep = Literal["all", "captures", "tables"]
 """Of a cell that was analysed and COMPLETED, beside what is derived: also captures; also all records."""

@@ -9,8 +9,8 @@ from ..core.outputs import Source
 from ..experiment import AnyExperiment, load_experiment
 from ..plan import make_plan
 from ..results.claims import Judged, judge
-from ..results.published import published
 from ..results.run_results import Results
+from ..results.verdicts import published
 
 
 @dataclass(frozen=True, slots=True)

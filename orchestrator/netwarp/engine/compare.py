@@ -34,8 +34,7 @@ from ..store.environment import Environment
 from ..store.manifest import Manifest
 from ..store.run_dir import CellDir, RunDir, read_json
 from ..store.tables import each_row
-from .collect import collect
-from .run_directory import Run, open_run
+from .run_directory import Run, collect, open_run
 
 MADE_BY = {
     "spec": "spec",
@@ -235,14 +234,15 @@ def compare_cell(pair: tuple[str | None, str | None], a: RunDir, b: RunDir, *, w
     if not all(digests):
         return CellPair(*pair, "no captures", "has captures, or their digests, in one of the runs only")
     names = sorted(digests[0].keys() | digests[1].keys())
-    other = next(name for name in names if digests[0].get(name) != digests[1].get(name))
-    return CellPair(*pair, "differ", f"capture {other}: {_first_difference(other, there, here)}" if words else "")
+    other = tuple(name for name in names if digests[0].get(name) != digests[1].get(name))
+    said = f"capture {other[0]}: {_first_difference(other[0], there, here)}" if words else ""
+    return CellPair(*pair, "differ", said, other)
 
 
 def _digests(cell: CellDir) -> dict[str, str]:
-    """Digests of the existing captures, otherwise those that the analysis kept."""
-    there = capture_digests(cell.capture)
-    return there or (read_json(cell.packets, dict[str, str]) if cell.packets.exists() else {})
+    """Digests of the existing captures, and of removed ones those that the analysis kept."""
+    kept = read_json(cell.packets, dict[str, str]) if cell.packets.exists() else {}
+    return kept | capture_digests(cell.capture)
 
 
 def _first_difference(name: str, there: CellDir, here: CellDir) -> str:

@@ -1,9 +1,11 @@
-"""Workers of a dask cluster as an Executor: of an existing scheduler, or of a temporary cluster on this machine."""
+"""Where cells run: worker processes of this machine, or the workers of a dask cluster and their tasks."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import logging
+import shutil
 import signal
 import threading
 import time
@@ -11,14 +13,138 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..core.errors import BackendUnavailable, NetwarpError
+from ..core.errors import BackendUnavailable, NetwarpError, SpecError
 from ..core.types import Cell
-from ..sandbox import Interrupted
-from .cluster_files import FilesMissing, Instrument, Unlike, files_here, keep_shipped
-from .local_workers import CellClock
+from ..sandbox import Interrupted, VirtualBackend
+from ..store.cell_archive import cell_to_bytes
+from ..store.run_dir import RunDir
+from .cell_tasks import Keep, run_one
+from .cluster_files import FilesMissing, Instrument, Unlike, files_here, keep_shipped, place_of
+from .local_workers import CellClock, Worker
+
+
+@dataclass(frozen=True, slots=True)
+class Executor:
+    """Worker processes of this machine, or (dask) the cluster at an address; address None: a temporary cluster on this
+    machine.
+    """
+
+    dask: bool = False
+    address: str | None = None
+
+
+LOCAL = Executor()
+
+
+def parse_executor(text: str, jobs: int | None, backend: str) -> Executor:
+    """Parse local, dask, or dask:ADDRESS of a scheduler. Raises SpecError, BackendUnavailable (dask is not
+    installed).
+    """
+    kind, colon, address = text.partition(":")
+    if kind not in ("local", "dask") or (colon and (kind == "local" or not address)):
+        raise SpecError(
+            f"--executor {text}: wants local, dask (a cluster of its own on this machine) or dask:ADDRESS of a "
+            "scheduler, e.g. dask:tls://10.0.0.1:8786"
+        )
+    if kind == "local":
+        return LOCAL
+    if backend not in ("auto", "virtual"):
+        raise SpecError(
+            f"--executor {text} with --backend {backend}: cells on the wall clock run one at a time on a machine that "
+            "does nothing else, which no cluster promises; use --backend virtual"
+        )
+    if address and jobs is not None:
+        raise SpecError(
+            f"--executor {text} with --jobs {jobs}: the workers of that cluster say how many cells run at once"
+        )
+    need_distributed()
+    return Executor(True, address or None)
+
+
+def need_distributed() -> None:
+    """Raise BackendUnavailable if dask.distributed is not installed."""
+    try:
+        import distributed  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise BackendUnavailable(
+            "--executor dask needs dask.distributed, which is not installed: pip install 'netwarp[cluster]'; "
+            "in a checkout: .venv/bin/pip install --editable '.[cluster]'"
+        ) from error
+
+
+LOOK_S = 0.1
+TELL_S = 0.5
+"""A cell's progress is sent through the scheduler at most this often (seconds)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackedCell:
+    """A finished cell in transfer: its files (`cell_to_bytes`), and their hash."""
+
+    files: bytes
+    sha256: str
+
+
+def run_packed(
+    instrument: Instrument, analyze: bool, keep: Keep, topic: str, cells: Sequence[Cell]
+) -> list[PackedCell]:
+    """Run cells, and analyse each that ran to its end; none of their files stay on this machine.
+
+    Raises FilesMissing, Unlike; Interrupted if the task was cancelled; StoreError if the scratch directory cannot be
+    written, SpecError if a guest could not see it.
+    """
+    from distributed import get_worker
+
+    dask = get_worker()
+    place = place_of(instrument, dask.address)
+    backend = VirtualBackend(place.kernel, place.programs)
+    last_told = 0.0
+
+    def tell(cell_id: str, virtual_s: float) -> None:
+        nonlocal last_told
+        if time.monotonic() - last_told > TELL_S:
+            last_told = time.monotonic()
+            dask.log_event(topic, [cell_id, virtual_s])
+
+    backend.progress = tell
+    worker = Worker(backend)
+    task = dask.get_current_task()
+    ended = threading.Event()
+
+    def watch() -> None:
+        """Stop the sandbox when nobody waits for this task any more: cancelled, or whoever asked for it is gone."""
+        while not ended.wait(LOOK_S):
+            state = dask.state.tasks.get(task)
+            if state is None or state.state not in ("executing", "long-running"):
+                worker.stop()
+                return
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    scratch = RunDir(
+        Path(dask.local_directory).absolute() / f"netwarp-{hashlib.sha256(str(task).encode()).hexdigest()[:16]}"
+    )
+    try:
+        backend.check_place(scratch.root)
+        scratch.partial.mkdir(parents=True, exist_ok=True)
+        return [_packed(worker, cell, scratch, analyze, keep) for cell in cells]
+    finally:
+        ended.set()
+        watcher.join()
+        shutil.rmtree(scratch.root, ignore_errors=True)
+
+
+def _packed(worker: Worker, cell: Cell, scratch: RunDir, analyze: bool, keep: Keep) -> PackedCell:
+    run_one(worker, cell, scratch, analyze, keep)
+    directory = scratch.cell(cell.id).root
+    files = cell_to_bytes(directory)
+    shutil.rmtree(directory)
+    return PackedCell(files, hashlib.sha256(files).hexdigest())
+
 
 CONNECT_S = 10
 MOST_SHIPPED = 3

@@ -23,14 +23,38 @@ from ..sandbox import Backend, Interrupted, VirtualBackend
 from ..store.cell_archive import cell_from_bytes
 from ..store.packing import Combiner, pack_one
 from ..store.run_dir import RunDir
-from .batches import Batches
 from .cell_tasks import Keep, analyze_batch, run_batch
-from .cluster_files import instrument_here
-from .cluster_tasks import PackedCell, run_packed
-from .dask_workers import DaskWorkers
+from .cluster_files import Instrument, instrument_here
+from .dask_workers import LOCAL, DaskWorkers, Executor, PackedCell, run_packed
 from .events import CellTime, Notice, Progress, no_progress
-from .executors import LOCAL, Executor
-from .local_workers import LocalWorkers
+from .local_workers import CellClock, LocalWorkers
+
+BATCH_S = 3.0
+"""About how long a batch shall take: so much is run again when its worker is lost or the run is stopped."""
+MOST_CELLS = 8
+RECENT = 20
+PARTS = 2
+"""Of what waits, each worker gets a part in so many batches at least, so that all of them end together."""
+
+
+class Batches:
+    """Sizes of batches, by the wall time of the cells that ended last."""
+
+    def __init__(self) -> None:
+        self._recent: deque[float] = deque(maxlen=RECENT)
+
+    def ended(self, wall_s: float) -> None:
+        """A cell has ended after so long."""
+        self._recent.append(wall_s)
+
+    def size(self, waiting: int, slots: int) -> int:
+        """Cells of the next batch; 1 before any cell has ended."""
+        if not self._recent:
+            return 1
+        mean_s = sum(self._recent) / len(self._recent)
+        fitting = MOST_CELLS if mean_s * MOST_CELLS <= BATCH_S else int(BATCH_S / mean_s)
+        return max(1, min(fitting, waiting // (PARTS * slots)))
+
 
 Finished = Callable[[Cell, CellOutcome], None]
 MOST_LOSSES = 3
@@ -95,59 +119,43 @@ def execute(
         run.keep_outcome(cell, outcome)
         finished(cell, outcome)
 
-    combiner = Combiner(run)
+    combiner, batches = Combiner(run), Batches()
+    cluster = _on_cluster(backend, waiting, run, executor.address, jobs, progress) if executor.dask else None
 
-    def received(batch: Sequence[Cell], outcomes: Sequence[CellOutcome]) -> None:
-        for cell, outcome in zip(batch, outcomes, strict=True):
+    def received(batch: Sequence[Cell], results: Sequence[CellOutcome | PackedCell]) -> None:
+        for cell, result in zip(batch, results, strict=True):
+            outcome = _installed(cell, result, run) if isinstance(result, PackedCell) else result
+            batches.ended(outcome.wall_s)
             finished(cell, outcome)
+            if pack and cluster:
+                pack_one(run, cell.id)
         if pack:
             combiner.packed(len(batch))
 
     try:
-        if executor.dask:
-            most = min(jobs, len(waiting))
-            _on_a_cluster(
-                waiting,
-                backend,
-                run,
-                executor.address,
-                most,
-                analyze,
-                keep,
-                pack,
-                given_up,
-                finished,
-                progress,
-                combiner,
-            )
+        if cluster is not None:
+            instrument, topic, workers = cluster
+            _Dispatch(
+                waiting, functools.partial(run_packed, instrument, analyze, keep, topic), workers,
+                received=received, given_up=given_up, progress=progress, size=batches.size,
+            ).all()  # fmt: skip
             return
         _Dispatch(
             waiting,
             functools.partial(run_batch, run.root, analyze, keep, pack, grown_from),
             lambda clock: LocalWorkers(min(jobs, len(waiting)), backend, clock),
-            received=received,
-            given_up=given_up,
-            progress=progress,
-        ).all()
+            received=received, given_up=given_up, progress=progress,
+        ).all()  # fmt: skip
     finally:
         run.clear_partial()
 
 
-def _on_a_cluster(
-    cells: Sequence[Cell],
-    backend: Backend,
-    run: RunDir,
-    address: str | None,
-    jobs: int,
-    analyze: bool,
-    keep: Keep,
-    pack: bool,
-    given_up: Callable[[Cell], None],
-    finished: Finished,
-    progress: Progress,
-    combiner: Combiner,
-) -> None:
-    """Run cells on a dask cluster: the files of each return and are written into its directory here."""
+def _on_cluster(
+    backend: Backend, cells: Sequence[Cell], run: RunDir, address: str | None, jobs: int, progress: Progress
+) -> tuple[Instrument, str, Callable[[CellClock], DaskWorkers]]:
+    """What the cells run with on a dask cluster, the topic of their times, and its workers. The files of each return
+    and are written into its directory here.
+    """
     if not isinstance(backend, VirtualBackend):
         raise SpecError(f"--executor dask: cells run in virtual time there, and {backend.name} is on the wall clock")
     if any(not isinstance(cell.kernel, msgspec.UnsetType) for cell in cells):
@@ -157,30 +165,14 @@ def _on_a_cluster(
     kernel = backend.kernel
     instrument = instrument_here(kernel, hashlib.sha256(kernel.read_bytes()).hexdigest())
     topic = f"netwarp-{uuid.uuid4().hex}"
-    batches = Batches()
-
-    def received(batch: Sequence[Cell], packed: Sequence[PackedCell]) -> None:
-        for cell, files in zip(batch, packed, strict=True):
-            outcome = _installed(cell, files, run)
-            batches.ended(outcome.wall_s)
-            finished(cell, outcome)
-            if pack:
-                pack_one(run, cell.id)
-        if pack:
-            combiner.packed(len(batch))
-
-    _Dispatch(
-        cells,
-        functools.partial(run_packed, instrument, analyze, keep, topic),
+    return (
+        instrument,
+        topic,
         lambda clock: DaskWorkers(
-            address, jobs, instrument, kernel, scratch=run.partial / "dask", topic=topic, clock=clock,
+            address, min(jobs, len(cells)), instrument, kernel, scratch=run.partial / "dask", topic=topic, clock=clock,
             notice=lambda text: progress(Notice(text)),
         ),
-        received=received,
-        given_up=given_up,
-        progress=progress,
-        size=batches.size,
-    ).all()  # fmt: skip
+    )  # fmt: skip
 
 
 def _installed(cell: Cell, packed: PackedCell, run: RunDir) -> CellOutcome:

@@ -1,21 +1,30 @@
-"""Writes captures as plain files, which any program can read."""
+"""Writes captures as plain files, which any program can read, and pages as HAR 1.2, which a browser's tools show."""
 
 from __future__ import annotations
 
 import contextlib
+import datetime
 import gzip
+import itertools
 import os
 import shutil
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import zstandard
 
 from ..core.errors import CaptureError, SpecError, StoreError
 from ..core.invocation import command
-from ..store.run_dir import RunDir
+from ..core.types import Cell, Flow
+from ..core.version import __version__
+from ..measure.cell_records import read_cell_records
+from ..store.derived import PageObject, Pages
+from ..store.run_dir import RunDir, read_json, write_atomic
 from .captures import captures_of
+from .run_directory import open_run
 
 PACKED = (".zst", ".gz")
 HEADER_BYTES = 18
@@ -97,3 +106,122 @@ def expand(capture: Path, target: Path) -> None:
         raise CaptureError(f"{capture}: cannot be exported: {error}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+UNKNOWN = -1
+"""HAR's number for a size or a timing that is not known or does not apply."""
+
+
+def export_har(run_dir: str | Path, cell_id: str, out: str | Path) -> list[Path]:
+    """Write `<cell>.<flow>.har` for each flow of a cell that is pages into the directory `out`; returns the files.
+
+    Times are the wire's (derived/pages.json); the set-up of a connection is in the entry of its first request.
+    SpecError: no such cell, or none of its flows is pages. StoreError: the cell was not analysed, or a file exists.
+    """
+    run = open_run(run_dir)
+    cell = next((cell for cell in run.plan.cells if cell.id == cell_id), None)
+    if cell is None:
+        raise SpecError(f"{run.path}: has no cell {cell_id}; tables/cells.csv names them")
+    flows = [flow for flow in cell.flows if flow.is_page]
+    if not flows:
+        raise SpecError(f"{cell_id}: none of its flows has a page, which is what a HAR holds")
+    directory = run.directory.cell(cell_id)
+    pages = read_json(directory.pages, Pages)
+    folder = Path(out)
+    targets = {folder / f"{cell_id}.{flow.name}.har": flow for flow in flows}
+    for target in targets:
+        if target.exists():
+            raise StoreError(f"{target}: exists already; give another --out")
+    folder.mkdir(parents=True, exist_ok=True)
+    t0_ns = read_cell_records(directory.init_log).ready.t0_realtime_ns
+    for target, flow in targets.items():
+        archive = har_of(cell, flow, pages[flow.name], t0_ns)
+        write_atomic(target, msgspec.json.format(msgspec.json.encode(archive), indent=1) + b"\n")
+    return list(targets)
+
+
+def har_of(cell: Cell, flow: Flow, objects: Iterable[PageObject], t0_realtime_ns: int) -> dict[str, Any]:
+    """The archive of a flow's pages."""
+    pages, entries = [], []
+    opened: set[tuple[int, float]] = set()
+    for page, of_page in itertools.groupby(objects, key=lambda each: each.page):
+        whole = [each for each in of_page if each.requested_s is not None and each.delivered_s is not None]
+        if not whole:
+            continue
+        begun = min(_begin(each, opened) for each in whole)
+        html = [each.delivered_s for each in whole if each.object == 0]
+        ends = [each.delivered_s for each in whole if each.delivered_s is not None]
+        pages.append(
+            {
+                "startedDateTime": _date(begun, t0_realtime_ns),
+                "id": f"page_{page}",
+                "title": f"{cell.id}, {flow.name}, page {page + 1}",
+                "pageTimings": {
+                    "onContentLoad": UNKNOWN if not html or html[0] is None else _ms(html[0] - begun),
+                    "onLoad": _ms(max(ends) - begun),
+                },
+            }
+        )
+        for each in sorted(whole, key=lambda item: (item.requested_s or 0.0, item.object)):
+            entries.append(_entry(each, flow, opened, t0_realtime_ns))
+    creator = {"name": "netwarp", "version": __version__}
+    return {"log": {"version": "1.2", "creator": creator, "pages": pages, "entries": entries}}
+
+
+def _begin(each: PageObject, opened: set[tuple[int, float]]) -> float:
+    """The first packet of its connection, if that is new; else its request."""
+    return (each.requested_s or 0.0) if (each.port, each.opened_s) in opened else each.opened_s
+
+
+def _entry(each: PageObject, flow: Flow, opened: set[tuple[int, float]], t0_realtime_ns: int) -> dict[str, Any]:
+    begun, requested = _begin(each, opened), each.requested_s or 0.0
+    opened.add((each.port, each.opened_s))
+    first, delivered = each.first_s or requested, each.delivered_s or requested
+    connect, wait, receive = _ms(requested - begun), _ms(first - requested), _ms(delivered - first)
+    version = "HTTP/2" if "frame_bytes" in flow.receiver_options else "HTTP/1.1"
+    version += " over SCTP" if flow.protocol == "sctp" else ""
+    place = f"{each.port}" + (f" stream {each.stream}" if flow.protocol == "sctp" else "")
+    return {
+        "pageref": f"page_{each.page}",
+        "startedDateTime": _date(begun, t0_realtime_ns),
+        "time": round(connect + wait + receive, 6),
+        "request": {
+            "method": "GET",
+            "url": f"http://{flow.sender}/{'index.html' if each.object == 0 else f'object{each.object}'}",
+            "httpVersion": version,
+            "cookies": [],
+            "headers": [],
+            "queryString": [],
+            "headersSize": int(flow.receiver_options["request_bytes"]),
+            "bodySize": 0,
+        },
+        "response": {
+            "status": 200,
+            "statusText": "OK",
+            "httpVersion": version,
+            "cookies": [],
+            "headers": [],
+            "content": {
+                "size": each.bytes,
+                "mimeType": "text/html" if each.object == 0 else "application/octet-stream",
+            },
+            "redirectURL": "",
+            "headersSize": UNKNOWN,
+            "bodySize": each.bytes,
+        },
+        "cache": {},
+        "timings": {"blocked": UNKNOWN, "dns": UNKNOWN, "ssl": UNKNOWN, "send": 0, "connect": connect or UNKNOWN,
+                    "wait": wait, "receive": receive},
+        "connection": place,
+        "comment": f"complete {_ms(delivered - (each.complete_s or delivered)):g} ms before it could be delivered",
+    }  # fmt: skip
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 6)
+
+
+def _date(seconds: float, t0_realtime_ns: int) -> str:
+    """ISO 8601, as HAR wants it, in UTC."""
+    instant = datetime.datetime.fromtimestamp((t0_realtime_ns + round(seconds * 1e9)) / 1e9, datetime.UTC)
+    return instant.isoformat(timespec="microseconds").replace("+00:00", "Z")

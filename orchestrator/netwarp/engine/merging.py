@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -26,7 +26,7 @@ from ..store.plan_file import keep_texts, read_plan, write_plan
 from ..store.run_dir import RunDir, locked, write_json
 from ..store.run_locations import check_out
 from .analysis import tabulate
-from .outputs import load_again, plan_again, texts_of
+from .later_outputs import load_again, plan_again, texts_of
 from .run_directory import Run, open_run
 
 MADE_BY = ("spec_sha256", "seed", "repetitions", "backend", "kernel_release", "kernel_sha256", "programs", "sets")
@@ -50,25 +50,14 @@ def merge_runs(runs: Sequence[str | Path], *, out: str | Path, report: bool = Tr
     _refuse_schedules(shards)
     parts = sorted(shard.plan.filters for shard in shards) == sorted((name,) for name in PARTS)
     plan = _plan_of_parts(shards) if parts else merged_plan([shard.plan for shard in shards])
-    for shard in shards[1:]:
-        other = [name for name in MADE_BY if getattr(shard.manifest, name) != getattr(shards[0].manifest, name)]
-        other += shard.manifest.other_software(shards[0].manifest.software)
-        if other:
-            raise SpecError(f"{shard.path}: is not of the same making as {shards[0].path}: {', '.join(other)} differ")
+    _refuse_unlike(shards, MADE_BY, software=True)
     unfinished = [shard for shard in shards if len(shard.directory.finished()) < len(shard.plan.cells)]
     if unfinished:
         raise SpecError(f"{unfinished[0].path}: is not finished; go on with it first (netwarp run ... --resume)")
-    run = RunDir(Path(out))
-    check_out(run.root, resume=False)
-    with locked(run):
-        if run.plan.exists() and read_plan(run) != plan:
-            raise SpecError(f"{run.root}: holds another run already; --out wants a new or an empty directory")
-        write_json(run.manifest, _manifest([shard.manifest for shard in shards], parts))
-        if not run.spec.exists():
-            shutil.copytree(shards[0].directory.spec, run.spec)
-        taken = [(shard.directory, cell.id) for shard in shards for cell in shard.plan.cells]
-        page = _put_together(run, plan, taken, shards[0].directory, report)
-    return Run(run, plan, page)
+    taken = [(shard.directory, cell.id) for shard in shards for cell in shard.plan.cells]
+    spec = shards[0].directory.spec
+    texts = {str(path.relative_to(spec)): path.read_bytes() for path in spec.rglob("*") if path.is_file()}
+    return _put_together(out, plan, _manifest([shard.manifest for shard in shards], parts), texts, taken, report)
 
 
 def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path, report: bool = True) -> Run:
@@ -107,57 +96,62 @@ def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path,
         raise SpecError(
             f"{loaded.path}: {len(missing)} of its {len(plan.cells)} cells are in none of the runs ({missing[0]})"
         )
+    manifest = _manifest([source.manifest for source in sources], parts=False)
+    words = ["run", str(spec), *(word for text in first.sets for word in ("--set", text))]
+    used = [source for source in sources if any(place[cell.id] is source for cell in plan.cells)]
+    kept = (text for source in used for text in source.manifest.other_programs)
+    others = dict.fromkeys(filter(None, (*kept, *(_other_programs(sources[0], source) for source in used))))
+    manifest = msgspec.structs.replace(
+        manifest,
+        arguments=tuple(words + [word for part in only for word in ("--only", part)]),
+        repetitions=plan.repetitions,
+        spec_path=str(loaded.path),
+        spec_sha256=hashlib.sha256(loaded.text).hexdigest(),
+        other_programs=tuple(others),
+    )
+    if any(getattr(source.manifest, name) != getattr(first, name) for source in sources for name in KERNEL):
+        manifest = _with_kernels(manifest, [source.manifest for source in sources], builds)
+    taken = [(place[cell.id].directory, cell.id) for cell in plan.cells]
+    return _put_together(out, plan, manifest, texts_of(loaded), taken, report)
+
+
+def _put_together(
+    out: str | Path, plan: Plan, manifest: Manifest, texts: Mapping[str, bytes], cells: Sequence[tuple[RunDir, str]],
+    report: bool,
+) -> Run:  # fmt: skip
+    """Write a run of these cells, each from the run that has it, with its plan, tables and report. texts: of its spec/.
+    What an interrupted call has taken already stays.
+    """
     run = RunDir(Path(out))
     check_out(run.root, resume=False)
     with locked(run):
         if run.plan.exists() and read_plan(run) != plan:
             raise SpecError(f"{run.root}: holds another run already; --out wants a new or an empty directory")
-        manifest = _manifest([source.manifest for source in sources], parts=False)
-        digest = hashlib.sha256(loaded.text).hexdigest()
-        words = ["run", str(spec), *(word for text in first.sets for word in ("--set", text))]
-        words += [word for part in only for word in ("--only", part)]
-        manifest = msgspec.structs.replace(
-            manifest,
-            arguments=tuple(words),
-            repetitions=plan.repetitions,
-            spec_path=str(loaded.path),
-            spec_sha256=digest,
-        )
-        if any(getattr(source.manifest, name) != getattr(first, name) for source in sources for name in KERNEL):
-            manifest = _with_kernels(manifest, [source.manifest for source in sources], builds)
-        used = [source for source in sources if any(place[cell.id] is source for cell in plan.cells)]
-        kept = (text for source in used for text in source.manifest.other_programs)
-        others = tuple(dict.fromkeys(filter(None, (*kept, *(_other_programs(sources[0], source) for source in used)))))
-        write_json(run.manifest, msgspec.structs.replace(manifest, other_programs=others))
-        keep_texts(run, texts_of(loaded))
-        taken = [(place[cell.id].directory, cell.id) for cell in plan.cells]
-        page = _put_together(run, plan, taken, sources[0].directory, report)
-    return Run(run, plan, page)
+        write_json(run.manifest, manifest)
+        keep_texts(run, texts)
+        write_plan(run, plan)
+        run.clear_partial()
+        there, combiner = run.finished(), Combiner(run)
+        for source, cell_id in cells:
+            if cell_id not in there:
+                _take(source, run, cell_id)
+                if len(plan.cells) > PACK_ABOVE:
+                    pack_one(run, cell_id)
+                    combiner.packed(1)
+        run.clear_partial()
+        if (calibration := cells[0][0].calibration).exists():
+            shutil.copyfile(calibration, run.calibration)
+        tabulate(plan, run)
+        return Run(run, plan, make_report(run) if report else None)
 
 
-def _put_together(
-    run: RunDir, plan: Plan, cells: Sequence[tuple[RunDir, str]], first: RunDir, report: bool
-) -> Path | None:
-    """Take the cells that the run lacks, and write its plan, tables and report; returns the report's page."""
-    write_plan(run, plan)
-    run.clear_partial()
-    there, combiner = run.finished(), Combiner(run)
-    for source, cell_id in cells:
-        if cell_id not in there:
-            _take(source, run, cell_id)
-            if len(plan.cells) > PACK_ABOVE:
-                pack_one(run, cell_id)
-                combiner.packed(1)
-    run.clear_partial()
-    if first.calibration.exists():
-        shutil.copyfile(first.calibration, run.calibration)
-    tabulate(plan, run)
-    return make_report(run) if report else None
-
-
-def _refuse_unlike(sources: Sequence[Run], names: Sequence[str]) -> None:
+def _refuse_unlike(sources: Sequence[Run], names: Sequence[str], *, software: bool = False) -> None:
+    """Raise SpecError where the manifests of two runs differ. software: also in what made and analysed the cells."""
+    first = sources[0].manifest
     for source in sources[1:]:
-        if other := [name for name in names if getattr(source.manifest, name) != getattr(sources[0].manifest, name)]:
+        other = [name for name in names if getattr(source.manifest, name) != getattr(first, name)]
+        other += source.manifest.other_software(first.software) if software else []
+        if other:
             raise SpecError(
                 f"{source.path}: its cells cannot stand beside those of {sources[0].path}: {', '.join(other)} differ"
             )

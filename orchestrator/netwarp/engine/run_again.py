@@ -17,7 +17,6 @@ from ..core.schedules import UNDISTURBED
 from ..core.types import Cell, Outcome
 from ..core.units import counted
 from ..experiment import AnyExperiment, Spec, load_experiment
-from ..measure.cell import capture_digests
 from ..plan.schedules import scheduled_cells
 from ..plan.types import Plan
 from ..results.run_comparison import RunComparison, named_kernel
@@ -25,16 +24,21 @@ from ..sandbox.choose import choose, with_kernels
 from ..store import compressed
 from ..store.packing import unpack_one
 from ..store.packs import archives, cell_bytes
-from ..store.run_dir import CellDir, RunDir, locked, read_json, write_json
+from ..store.run_dir import RunDir, locked, write_json
 from ..store.run_locations import check_out, new_directory
 from .analysis import tabulate
-from .collect import ran_to_its_end
-from .compare import cells_of_differing_levels, compare_cells, judge_agreement, of_differing_cells, side_of
+from .compare import (
+    cells_of_differing_levels,
+    compare_cell,
+    compare_cells,
+    judge_agreement,
+    of_differing_cells,
+    side_of,
+)
 from .events import CellFinished, CellsFinished, CellsStarted, Notice, Progress, no_progress
 from .execute import analyze_cells, execute
-from .late_cells import late_cells
 from .planning import Where, plan_experiment
-from .run_directory import Run, open_run
+from .run_directory import Run, late_cells, open_run, ran_to_its_end
 from .running import begin, check_jobs, end, ended_early, run_cells
 
 REPETITIONS = 5
@@ -159,7 +163,7 @@ def replay(run_dir: str | Path, cells: Sequence[str], *, progress: Progress = no
         try:
             again = _run_again(run, [known[cell_id] for cell_id in dict.fromkeys(cells)], None, progress)
             for cell_id in dict.fromkeys(cells):
-                captures += _restore(run, again.directory.cell(cell_id), run.directory.cell(cell_id))
+                captures += _restore(run, again, cell_id)
         finally:
             run.directory.clear_partial()
     return captures
@@ -190,19 +194,17 @@ def _run_again(run: Run, cells: Sequence[Cell], jobs: int | None, progress: Prog
     return Run(place, msgspec.structs.replace(run.plan, cells=tuple(cells)))
 
 
-def _restore(run: Run, again: CellDir, kept: CellDir) -> list[Path]:
+def _restore(run: Run, now: Run, cell_id: str) -> list[Path]:
     """Move a cell's missing files into its directory, if its captures are the same."""
+    again, kept = now.directory.cell(cell_id), run.directory.cell(cell_id)
     outcome = again.read_run_outcome()
     if outcome.outcome is not Outcome.COMPLETED:
+        why = f"it ended {outcome.outcome} now ({outcome.reason})"
+        raise StoreError(f"{cell_id}: {why}, so that there are no captures to keep")
+    pair = compare_cell((cell_id, cell_id), run.directory, now.directory, words=False)
+    if pair.status != "equal":
         raise StoreError(
-            f"{kept.root.name}: it ended {outcome.outcome} now ({outcome.reason}), so that there are no captures to "
-            "keep"
-        )
-    then, now = read_json(kept.packets, dict[str, str]), capture_digests(again.capture)
-    other = sorted(name for name in then.keys() | now.keys() if then.get(name) != now.get(name))
-    if other:
-        raise StoreError(
-            f"{kept.root.name}: its captures are not those of the run ({', '.join(other)}): nothing was kept. "
+            f"{cell_id}: its captures are not those of the run ({', '.join(pair.captures)}): nothing was kept. "
             f"The run had the kernel {named_kernel(run.manifest)}, and netwarp "
             f"{run.manifest.git_commit or run.manifest.netwarp_version}"
         )

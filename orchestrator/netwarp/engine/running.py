@@ -28,21 +28,18 @@ from ..store.packing import PACK_ABOVE, pack_run
 from ..store.plan_file import keep_texts, read_plan, write_outputs, write_plan
 from ..store.run_dir import RunDir, locked, no_room, read_json, write_json
 from ..store.run_locations import choose_directory, link_latest
-from . import schedules
 from .analysis import analyze_all, tabulate
 from .calibration import calibration_for
 from .cell_tasks import Keep
 from .cluster_files import analyser_here
-from .counterexamples import write_counterexamples
-from .dask_workers import need_scheduler
+from .dask_workers import LOCAL, Executor, need_scheduler, parse_executor
 from .data_frames import need_polars
 from .events import CellFinished, CellsFinished, CellsStarted, Notice, Progress, no_progress
 from .execute import execute
-from .executors import LOCAL, Executor, parse_executor
-from .late_cells import late_cells
-from .outputs import texts_of
+from .later_outputs import texts_of
+from .packet_schedules import grown, to_expand, write_counterexamples
 from .planning import Where, level_pairs, plan_experiment
-from .run_directory import Run
+from .run_directory import Run, late_cells
 
 
 class RunInterrupted(KeyboardInterrupt):
@@ -112,7 +109,7 @@ def run(
         backend=backend,
         progress=progress,
     )
-    if where_to.dask and keep != "all" and schedules.to_expand(plan):
+    if where_to.dask and keep != "all" and to_expand(plan):
         raise SpecError(
             f"--keep {keep} with --executor dask: schedules of packets grow from captures, which the workers would "
             "remove; leave --keep out, or run with --executor local"
@@ -236,17 +233,17 @@ def run_rounds(
     *,
     pack: bool | None = None,
 ) -> Plan:
-    """Run a plan and the schedules of packets that follow from its cells, round by round (engine/schedules.py). Returns
+    """Run a plan and the schedules of packets that follow from its cells, round by round. Returns
     the plan as it has grown, which is in the run directory too.
     """
     tried: set[str] = set()
     while True:
-        growing = schedules.to_expand(plan)
+        growing = to_expand(plan)
         packs = _packs(pack, plan) and growing <= tried
         run_cells(plan, directory, chosen, jobs, progress, keep, executor, pack=packs, grown_from=growing)
         if growing <= tried:
             return plan
-        plan = schedules.grown(plan, directory, tried, progress)
+        plan = grown(plan, directory, tried, progress)
         tried |= growing
         write_plan(directory, plan)
 

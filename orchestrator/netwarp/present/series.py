@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ..results.time_tables import BINNED
+from ..results.rows import BINNED
 from ..store.derived import CellSeries
 
 MOST_POINTS = 3000

@@ -47,14 +47,15 @@ def named_kernel(manifest: Manifest) -> str:
 class CellPair:
     """A cell and its like in the other run: of the same content, whatever their ids (None: there is none).
 
-    equal: all captures are, byte for byte. words: what differs first, or why nothing could be compared; "" where that
-    was not asked for.
+    equal: all captures are, byte for byte. captures: those that differ, as <node>-<link>. words: what differs first, or
+    why nothing could be compared; "" where that was not asked for.
     """
 
     a: str | None
     b: str | None
     status: CellStatus
     words: str = ""
+    captures: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:

@@ -13,10 +13,19 @@ from ..core.types import CellOutcome
 from ..plan.types import Plan
 from ..store.run_dir import RunDir, write_atomic
 from .answers import answer_rows
-from .rows import Rows, cell_rows, claim_rows, detail_rows, draw_rows, measurement_rows, number_rows
+from .rows import (
+    Rows,
+    cell_rows,
+    claim_rows,
+    detail_rows,
+    draw_rows,
+    event_rows,
+    measurement_rows,
+    number_rows,
+    series_rows,
+)
 from .run_results import Results
 from .schedule_costs import has_schedules, schedule_rows
-from .time_tables import event_rows, series_rows
 from .verdicts import Decided, decide
 
 ROWS_OF_A_BLOCK = 10_000

@@ -1,6 +1,6 @@
 """The records of sender, receiver, web-server, web-client and the agents (apps/traffic, apps/web, apps/agents;
 docs/formats.md and docs/agents.md say what each member means). Members that netwarp does not read are left out of the
-kinds with many of them: Options, InForce, Summary, and what the kernel says of a connection.
+kinds with many of them (Options, InForce, Summary, what the kernel says of a connection), and so are all of NOT_READ.
 """
 
 from __future__ import annotations
@@ -20,20 +20,6 @@ class Options(AppRecord, frozen=True):
     """The options in force; close: of a sender."""
 
     close: str | None = None
-
-
-class PageOptions(AppRecord, frozen=True):
-    """The options of web-server and web-client."""
-
-    program: str
-
-
-class Listening(AppRecord, frozen=True):
-    """A receiver can be connected to."""
-
-    t_ns: int
-    port: int
-    local: tuple[str, ...] = ()
 
 
 class Ready(AppRecord, frozen=True):
@@ -139,61 +125,12 @@ class SwitchPrimary(AppRecord, frozen=True):
     errno: int
 
 
-class Schedule(AppRecord, frozen=True):
-    """The times at which the messages of an open loop are due."""
-
-    first_t_ns: int
-    interval_ns: int
-    burst_bytes: tuple[int, ...]
-
-
-class Blocked(AppRecord, frozen=True):
-    """The kernel has no room for payload that is due."""
-
-    t_ns: int
-    sent_bytes: int
-
-
-class Unblocked(AppRecord, frozen=True):
-    """The kernel has accepted all payload that was due."""
-
-    t_ns: int
-    sent_bytes: int
-    blocked_ns: int
-
-
-class FirstByte(AppRecord, frozen=True):
-    """The first payload at a receiver."""
-
-    t_ns: int
-
-
-class WindowClamp(AppRecord, frozen=True):
-    """A receiver's clamp is in force."""
-
-    t_ns: int
-    window_clamp_bytes: int
-    found_bytes: int
-
-
 class WindowClampLost(AppRecord, frozen=True):
     """The kernel overwrote a receiver's clamp."""
 
     t_ns: int
     window_clamp_bytes: int
     found_bytes: int
-
-
-class Corrupt(AppRecord, frozen=True):
-    """Wrong bytes at a receiver."""
-
-    t_ns: int
-    stream: int
-    message: int
-    offset: int
-    bytes: int
-    expected: int
-    found: int
 
 
 class Error(AppRecord, frozen=True):
@@ -253,28 +190,6 @@ class Freeze(AgentEvent, frozen=True):
     """A sender's window was closed."""
 
 
-class Thaw(AgentEvent, frozen=True):
-    """A sender's window was opened again."""
-
-
-class Accepted(AppRecord, frozen=True):
-    """A split agent relays a connection."""
-
-    t_ns: int
-    port: int
-
-
-class Closed(AppRecord, frozen=True):
-    """A split agent's connection is over."""
-
-    t_ns: int
-    port: int
-    onward_bytes: int
-    back_bytes: int
-    dropped_bytes: int
-    error: str | None
-
-
 class Summary(AppRecord, frozen=True):
     """The last record of a program that ended by itself. Each program has those members that it can count; an agent
     neither reason nor status.
@@ -291,6 +206,14 @@ class Summary(AppRecord, frozen=True):
     pages: int | None = None
 
 
+NOT_READ = tuple(
+    msgspec.defstruct(name, [], bases=(AppRecord,), frozen=True, gc=False)
+    for name in (
+        "PageOptions", "Listening", "Schedule", "Blocked", "Unblocked", "FirstByte", "WindowClamp", "Corrupt", "Thaw",
+        "Accepted", "Closed",
+    )
+)  # fmt: skip
+"""Kinds of which netwarp reads no member. Kept here, since a base knows its subclasses only as long as they live."""
 DECODER = decoder_of(AppRecord)
 """Of one line, or of many."""
 

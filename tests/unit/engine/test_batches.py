@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from netwarp.engine.batches import BATCH_S, MOST_CELLS, Batches
+from netwarp.engine.execute import BATCH_S, MOST_CELLS, Batches
 
 
 def seen(*walls_s: float) -> Batches:

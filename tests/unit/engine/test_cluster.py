@@ -28,8 +28,7 @@ from netwarp.engine.cluster_files import (
     place_of,
     software_here,
 )
-from netwarp.engine.dask_workers import DaskWorkers
-from netwarp.engine.executors import LOCAL, Executor, parse_executor
+from netwarp.engine.dask_workers import LOCAL, DaskWorkers, Executor, parse_executor
 
 FILES = {name: name.encode() for name in (KERNEL, *NEEDED)}
 

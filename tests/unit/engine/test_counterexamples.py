@@ -12,8 +12,8 @@ from netwarp.core.errors import SpecError
 from netwarp.core.types import CellOutcome, Measurement, Outcome
 from netwarp.engine.cell_tasks import Keep
 from netwarp.engine.cluster_files import analyser_here
-from netwarp.engine.counterexamples import write_counterexamples
-from netwarp.engine.outputs import texts_of
+from netwarp.engine.later_outputs import texts_of
+from netwarp.engine.packet_schedules import write_counterexamples
 from netwarp.engine.run_again import agree_backends
 from netwarp.experiment import Spec, load_spec
 from netwarp.plan import make_plan

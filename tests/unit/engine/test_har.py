@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 import referencing
-from netwarp.engine.har import har_of
+from netwarp.engine.export import har_of
 from netwarp.experiment.har_pages import read_har
 from netwarp.store.derived import PageObject
 from support.checkout import ROOT

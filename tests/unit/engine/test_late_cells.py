@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from netwarp.core.types import CellOutcome, Outcome
-from netwarp.engine.late_cells import late_cells
+from netwarp.engine.run_directory import late_cells
 from netwarp.engine.running import rerun_failed
 from support.report_kit import environment, plan_of, put, spec_text, to_json, write_run
 

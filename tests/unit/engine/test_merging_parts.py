@@ -11,8 +11,8 @@ import netwarp
 import pytest
 from netwarp.core.errors import SpecError
 from netwarp.core.types import GuestKernel
+from netwarp.engine.later_outputs import texts_of
 from netwarp.engine.merging import take_cells
-from netwarp.engine.outputs import texts_of
 from netwarp.experiment import load_spec
 from netwarp.plan import make_plan
 from netwarp.store.plan_file import keep_texts, write_plan
@@ -68,7 +68,7 @@ def test_parts_of_unlike_analysers_are_refused(spec: Path, tmp_path: Path) -> No
     same = {"netwarp": "1", "numpy": "2.0"}
     changed(base, software=same | {"libnetwarp_analyzer.so": "a"})
     changed(rest, software=same | {"libnetwarp_analyzer.so": "b"})
-    with pytest.raises(SpecError, match=r"is not of the same making as .*: libnetwarp_analyzer\.so differ"):
+    with pytest.raises(SpecError, match=r"cannot stand beside those of .*: libnetwarp_analyzer\.so differ"):
         netwarp.merge_runs([base.root, rest.root], out=tmp_path / "whole", report=False)
     assert not (tmp_path / "whole").exists()
     changed(rest, software=same | {"libnetwarp_analyzer.so": "a"})

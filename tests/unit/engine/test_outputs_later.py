@@ -10,7 +10,7 @@ import netwarp
 import pytest
 from netwarp.core.errors import SpecError, StoreError
 from netwarp.core.types import GuestKernel
-from netwarp.engine.outputs import texts_of
+from netwarp.engine.later_outputs import texts_of
 from netwarp.experiment import load_spec
 from netwarp.plan import make_plan
 from netwarp.store.plan_file import read_plan

@@ -12,8 +12,8 @@ from netwarp.core.outputs import ClaimKind
 from netwarp.plan import make_plan
 from netwarp.results import Results, write_tables
 from netwarp.results.contrasts import contrasts
-from netwarp.results.published import published
 from netwarp.results.run_results import RepeatedValue
+from netwarp.results.verdicts import published
 from support.cells import two_path_cell
 from support.claims import FACTORS, OVER, claim, judged, plan_of, rows
 from support.results_kit import LOSS

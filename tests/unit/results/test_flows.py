@@ -11,8 +11,8 @@ from netwarp.plan import make_plan
 from netwarp.plan.types import Plan
 from netwarp.results import Results, judge
 from netwarp.results.answers import answer_rows
-from netwarp.results.published import published
 from netwarp.results.rows import draw_rows, number_rows
+from netwarp.results.verdicts import published
 from support.results_kit import completed
 from support.specs import BASE, problems_of, spec_of
 

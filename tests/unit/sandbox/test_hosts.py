@@ -15,8 +15,7 @@ import pytest
 from netwarp.core.checkout import CHECKOUT
 from netwarp.core.errors import CellError, SpecError
 from netwarp.core.types import Cell
-from netwarp.engine.inventory_fit import fit
-from netwarp.engine.planning import plan_experiment
+from netwarp.engine.planning import fit, plan_experiment
 from netwarp.experiment.example import EXAMPLE_SPEC
 from netwarp.sandbox.hosts.cell_run import CellRun
 from netwarp.sandbox.hosts.collect import clocks_of, merge, shift_capture
@@ -355,7 +354,7 @@ def test_what_a_kernel_lacks_keeps_its_cells_and_no_others(
     monkeypatch: pytest.MonkeyPatch, lab_file: Path, tmp_path: Path
 ) -> None:
     absent: dict[str, list[str]] = {"a": ["sctp"], "b": [], "r": []}
-    monkeypatch.setattr("netwarp.engine.inventory_fit.ask_machines", lambda inventory, features: (absent, []))
+    monkeypatch.setattr("netwarp.engine.planning.ask_machines", lambda inventory, features: (absent, []))
     plan = plan_experiment("choi2009", where=[("outage", "10 s")])
     found = fit(plan, lab_file)
     tcp = sum(flow.protocol == "tcp" for cell in plan.cells for flow in cell.flows)

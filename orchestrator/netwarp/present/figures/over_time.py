@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.numbers import fixed, given, readable, scale
 from ...core.outputs import SAMPLED, EventTable, TimeSeries
-from ...results.time_tables import series_unit
+from ...results.rows import series_unit
 from ...results.write import csv_bytes
 from ...store.tables import number
 from ..result_tables import conditions
