@@ -13,10 +13,9 @@ import numpy.typing as npt
 
 from ...core.wire import RST, SYN
 from ..native import UNKNOWN, Bools, Ints
-from .ack_information import Reports
+from .ack_information import Reports, spurious_by_dsack, spurious_by_timestamps
 from .columns import TIMESTAMP, DirectionColumns
 from .sender_clock import TICK_NS, heard, queued_ns, unwrapped
-from .spurious import spurious_by_dsack, spurious_by_timestamps
 
 DUPLICATES_FOR_FAST = 3
 """RFC 5681 3.2."""
@@ -141,7 +140,7 @@ def retransmissions_of(
     if len(unseen):  # and what it sent again first may be lost as well: from a round trip later on
         latest = np.maximum.accumulate(np.where(timer, state.made_ns, UNKNOWN)) if len(timer) else segment
         later = after & (state.made_ns - latest > 2 * own_ns)
-        unclear = after & (_descended(state, timer, later))
+        unclear = after & _descended(state, timer, later)
         after, doubtful = after & ~unclear, doubtful | unclear
     # after an RTO of silence what preceded this may have been a timeout of data that never got here
     silent = state.silence_before_ns >= np.maximum(shortest, OVERDUE * own_ns)
