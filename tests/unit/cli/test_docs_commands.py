@@ -46,7 +46,7 @@ def command_of(words: list[str]) -> str:
 def check_plan(words: list[str]) -> None:
     """Where it names an experiment that there is, the cells it asks for can be planned; the same plan is made once."""
     args = make_parser().parse_args(words)
-    if command_of(words) in PLANNED and args.spec is not None and not args.spec.isupper():
+    if command_of(words) in PLANNED and args.spec is not None and not args.spec.partition("/")[0].isupper():
         asked = repr((plan_options(args), shard_option(args)))
         if asked not in GOOD_PLANS:
             assert plan_of(args, None).cells
@@ -88,7 +88,8 @@ def test_a_command_in_the_text(line: str, here: Path, capsys: pytest.CaptureFixt
     known = capsys.readouterr().out
     for option in (word for word in words if word.startswith("--")):
         assert re.search(rf"(?<![\w-]){option}(?![\w-])", known), (option, known)
-    if command_of(words) in PLANNED and not words[-1].startswith("-") and len(words) > len(command_of(words).split()):
+    rest = words[len(command_of(words).split()) :]
+    if command_of(words) in PLANNED and rest and not rest[0].startswith("-"):
         check_plan(words)
 
 
