@@ -204,7 +204,8 @@ def _restore(run: Run, now: Run, cell_id: str) -> list[Path]:
     pair = compare_cell((cell_id, cell_id), run.directory, now.directory, words=False)
     if pair.status != "equal":
         raise StoreError(
-            f"{cell_id}: its captures are not those of the run ({', '.join(pair.captures)}): nothing was kept. "
+            f"{cell_id}: its captures are not those of the run ({', '.join(pair.captures) or pair.words}): nothing was "
+            "kept. "
             f"The run had the kernel {named_kernel(run.manifest)}, and netwarp "
             f"{run.manifest.git_commit or run.manifest.netwarp_version}"
         )
