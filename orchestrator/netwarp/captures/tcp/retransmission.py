@@ -130,7 +130,7 @@ def retransmissions_of(
     # where there is evidence as well, only what follows decides: a timeout's segment is answered first
     # no sender that retransmits fast leaves its evidence unused for so long
     ignored = np.minimum(state.overtaken_ns, state.waited_ns) >= np.maximum(USUAL_RTO_NS, OVERDUE * own_ns)
-    ignored &= state.quiet_ns > max(REACTION_NS, reaction_ns // 2)
+    ignored &= ~again & (state.quiet_ns > max(REACTION_NS, reaction_ns // 2))
     doubtful = timer & evidence & ~(((quiet | stale) & state.answered_next) | ignored)
     timer &= ~doubtful
     undone, single = _undone(state, timer, eifel)
