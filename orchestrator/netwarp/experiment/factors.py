@@ -227,12 +227,7 @@ def _check_level_names(item: Item, names: tuple[str, ...], problems: Problems) -
         place = item.items()[number]
         if looks_like_a_formula(name):
             problems.add(place, f'"{name[:40]}" would be a formula in a spreadsheet, where the tables are read too')
-        if (
-            name in ("", DOES_NOT_APPLY, ANY_LEVEL)
-            or name in FACTOR_KEYS
-            or len(name) > LONGEST_LEVEL
-            or not name.isprintable()
-        ):
+        if name in ("", DOES_NOT_APPLY, ANY_LEVEL) or len(name) > LONGEST_LEVEL or not name.isprintable():
             problems.add(place, f'"{name[:40]}" cannot name a level (1 to {LONGEST_LEVEL} printable characters)')
         for other in names[:number]:
             if name != other and same_value(name, other):
