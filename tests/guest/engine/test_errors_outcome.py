@@ -240,7 +240,7 @@ def test_a_sysctl_that_the_kernel_does_not_have_ends_the_plan(checkout: Checkout
         for command in (["plan", spec], ["run", spec, "--out", tmp_path / "x"]):
             done = checkout.run(*command, cwd=tmp_path, NETWARP_CACHE=str(cache))
             assert done.status == 2, done
-            assert f'spec.toml:{line}: factor.case.refused.node.a.sysctl."{name}": Linux ' in done.err
+            assert f'spec.toml:{line}: factor.case.level.refused.node.a.sysctl."{name}": Linux ' in done.err
             assert f'has no sysctl "{name}", did you mean "{nearest}"?' in done.err
     assert not (tmp_path / "x").exists()
     (kept,) = (cache / "sysctls").iterdir()
