@@ -12,7 +12,7 @@ import msgspec
 from ..captures.time_spans import bin_s
 from ..core.errors import CaptureError, StoreError
 from ..core.metrics.catalogue import CELL_METRICS, METRICS, unit_of
-from ..core.metrics.expressions import evaluate, fill_in, fill_in_by_unit
+from ..core.metrics.expressions import evaluate, fill_in
 from ..core.types import Cell, Check, Flow, Measurement, reversed_flow
 from ..store import compressed
 from ..store.app_records import AppRecord, InForce, Summary, read_app_log
@@ -277,8 +277,8 @@ def with_expressions(
     """
     changed: dict[str, str] = {}
     for name, text in expressions.items():
-        now, before = (fill(text, cell.parameters, cell.duration_ns) for fill in (fill_in, fill_in_by_unit))
-        if cell.metrics.get(name) not in (now, before):
+        now = fill_in(text, cell.parameters, cell.duration_ns)
+        if cell.metrics.get(name) != now:
             changed[name] = now
     kept = [measurement for measurement in measurements if measurement.metric not in changed]
     asked = msgspec.structs.replace(cell, metrics=changed)

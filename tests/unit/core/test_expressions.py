@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from netwarp.core.errors import CaptureError
-from netwarp.core.metrics.expressions import evaluate, fill_in, fill_in_by_unit
+from netwarp.core.metrics.expressions import evaluate, fill_in
 
 NAMES: dict[str, float | None] = {"x": 3.0, "y": 4.0, "none": None, "zero": 0.0}
 
@@ -63,10 +63,9 @@ def test_anything_else_is_refused_by_name(text: str, says: str) -> None:
     assert says in str(error.value)
 
 
-def test_a_cell_of_before_parameters_were_in_braces_is_read_as_it_was() -> None:
-    """Its run's plan still says setup_s; what was computed is the formula with the number."""
-    old = "packets / (duration_s - setup_s) / rate_bit_s"
+def test_parameters_and_the_duration_are_filled_in() -> None:
+    """A parameter that is no quantity, and a name without braces, stay as they are."""
     parameters = {"setup": "1.12 s", "rate": "0.5 Mbit/s", "word": "p1"}
-    assert fill_in_by_unit(old, parameters, 10**11) == "packets / (100 - 1.12) / 500000"
-    assert fill_in(old, parameters, 10**11) == "packets / (100 - setup_s) / rate_bit_s"
-    assert fill_in("{setup} + {word} + flow.duration_s", parameters, 10**11) == "1.12 + {word} + 100"
+    assert fill_in("{setup} + {word} + flow.duration_s + rate_bit_s", parameters, 10**11) == (
+        "1.12 + {word} + 100 + rate_bit_s"
+    )

@@ -22,7 +22,6 @@ FLOW = "flow"
 """`flow.NAME` is NAME of the flow, and never a parameter."""
 LONGEST_EXPRESSION = 500
 LARGEST_EXPONENT = 64
-_IDENTIFIER = re.compile(r"(?<![\w.])[A-Za-z_]\w*", re.ASCII)
 _PARAMETER = re.compile(r"\{([^{}\s]*)\}")
 _OF_FLOW = re.compile(rf"(?<![\w.]){FLOW}\.(?=[A-Za-z_])", re.ASCII)
 _DURATION = re.compile(rf"(?<![\w.]){OF_THE_CELL}\b", re.ASCII)
@@ -167,13 +166,6 @@ def fill_in(expression: str, parameters: Mapping[str, str], duration_ns: int) ->
     numbers = _quantities({**parameters, OF_THE_CELL: f"{duration_ns} ns"})
     text = _DURATION.sub(numbers[OF_THE_CELL][0], _OF_FLOW.sub("", expression))
     return _PARAMETER.sub(lambda match: numbers.get(match[1], [match[0]])[0], text)
-
-
-def fill_in_by_unit(expression: str, parameters: Mapping[str, str], duration_ns: int) -> str:
-    """As `fill_in`, where parameters are bare names with their unit: `setup_s`. Runs of before 2026-11-24 say it so."""
-    numbers = _quantities({**parameters, "duration": f"{duration_ns} ns"})
-    by_unit = {_with_unit(name, unit): number for name, (number, unit) in numbers.items()}
-    return _IDENTIFIER.sub(lambda match: by_unit.get(match.group(), match.group()), expression)
 
 
 def _with_unit(name: str, unit: str) -> str:
