@@ -87,7 +87,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _two_runs(args: argparse.Namespace) -> RunComparison:
     if args.backends is not None:
-        raise SpecError("agree RUN_A RUN_B takes runs that are there; --backends runs a spec: one of the two")
+        raise SpecError(
+            "compare backends RUN_A RUN_B takes runs that are there; --backends runs a spec: one of the two"
+        )
     for directory in (Path(args.spec), args.other):
         if not directory.is_dir():
             raise SpecError(

@@ -24,6 +24,7 @@ from ..store.run_dir import write_atomic
 from .summary import summary_console
 
 SHOWN = 20
+NOTHING = "The runs have no number in common: nothing was compared."
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -77,6 +78,8 @@ def run_compare(args: argparse.Namespace) -> int:
         sys.stdout.buffer.write(msgspec.json.encode(as_json(compared, numbers)) + b"\n")
     else:
         print_comparison(compared, numbers)
+    if args.exit_code and numbers.empty:
+        raise SpecError(NOTHING)
     return 1 if args.exit_code and numbers.differs else 0
 
 
@@ -115,9 +118,13 @@ def print_comparison(compared: RunComparison, numbers: Comparison) -> None:
         console.print("Made alike: same spec, seed, kernel, programs, commit and packages.")
     if same := compared.count("equal", "differ", "no captures"):
         equal, without = compared.count("equal"), compared.count("no captures")
-        console.print(f"Cells that are the same in both: {same}; their captures are equal byte for byte in {equal}.")
+        console.print(
+            f"Cells that are the same and ended alike: {same}; their captures are equal byte for byte in {equal}."
+        )
         if without:
-            console.print(f"Captures of {counted(without, 'cell')} are missing in a run: those were not compared.")
+            console.print(f"Captures of {counted(without, 'cell')} are missing in one run or both: not compared.")
+    elif compared.count("ended differently", "not finished"):
+        console.print("No cell that is in both ended alike in both: compared by levels.")
     else:
         console.print("No cell is the same in both (another seed, or another spec): compared by levels.")
     counts = numbers.counts
@@ -136,8 +143,8 @@ def print_comparison(compared: RunComparison, numbers: Comparison) -> None:
         console.print(f"... and {len(changed) - SHOWN} more: --csv FILE has all of them")
     if numbers.differs:
         return
-    if set(counts) <= {"only in A", "only in B"}:
-        console.print("The runs have no number in common: nothing was compared.")
+    if numbers.empty:
+        console.print(NOTHING)
     else:
         console.print("Nothing changed beyond noise.")
 

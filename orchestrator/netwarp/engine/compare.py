@@ -91,7 +91,7 @@ def judge_agreement(
     """
     a, b = runs
     numbers = agree(a.results, b.results, _lateness_s(a, b), _unclocked(a) | _unclocked(b))
-    if not numbers.numbers:
+    if numbers.empty:
         raise SpecError(f"{a.path} and {b.path} have no number in common: nothing was compared")
     first, second = (
         dataclasses.replace(side_of(run, name), outcomes=_outcomes(run), late=_late(run), again=cells)

@@ -78,9 +78,9 @@ def agree_backends(
     growing = sorted({each.factor for each in scheduled_cells(whole)})
     if growing:
         raise SpecError(
-            f"agree: the levels of {', '.join(growing)} follow from the packets of a run, which two back ends need not "
-            f"share: --where {growing[0]}={UNDISTURBED} compares the undisturbed cells, and the spec.toml of a "
-            "counterexample one schedule"
+            f"compare backends: the levels of {', '.join(growing)} follow from the packets of a run, which two back "
+            f"ends need not share: --where {growing[0]}={UNDISTURBED} compares the undisturbed cells, and the "
+            "spec.toml of a counterexample one schedule"
         )
     drawn = tuple(cell for cell in whole.cells if cell.random or cell.repetition == 0)
     machines = None if inventory is None else Path(inventory)

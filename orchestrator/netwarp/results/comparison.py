@@ -152,6 +152,11 @@ class Comparison:
         return bool(self.verdicts or self.outcomes or self.counts["changed"])
 
     @property
+    def empty(self) -> bool:
+        """True if nothing was compared: no number has a value in both runs, and nothing else differs."""
+        return not self.differs and all(number.difference is None for number in self.numbers)
+
+    @property
     def counts(self) -> Counter[Verdict]:
         """How many numbers have each verdict."""
         return Counter(number.verdict for number in self.numbers)
