@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from netwarp.core.metrics.catalogue import METRICS
 from netwarp.core.numbers import fixed, readable
 from netwarp.core.outputs import Claim
 from netwarp.core.types import from_json
@@ -215,7 +214,7 @@ def _table(path: Path, name: str, spec: Spec) -> list[str]:
         found.setdefault(key, {})[row[across]] = _with_interval(row)
         for source in beside:
             if row[source] and (not key[1:] or key[1:] == tuple(title(side, rows[0][side]) for side in sides[1:])):
-                said = sources.get(source, METRICS[source].title if source in METRICS else source)
+                said = sources.get(source, spec.metrics[source].title if source in spec.metrics else source)
                 line = others.setdefault((key[0], said, *[""] * (len(key) - 2)), {})
                 line[row[across]] = readable(float(row[source]))
     unit = rows[0]["unit"] if rows[0]["unit"] != "ratio" else ""

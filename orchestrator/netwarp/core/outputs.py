@@ -7,7 +7,7 @@ default, existing runs cannot be read any more.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Literal
 
 import msgspec
@@ -55,14 +55,15 @@ SourceKind = Literal["paper", "simulator", "other"]
 
 
 class Metric(Frozen, frozen=True):
-    """A metric that the spec defines by an expression, or one of the catalogue that a table uses (which has no
-    expression).
+    """A metric that the spec defines by an expression or by the numbers of a source, or one of the catalogue that a
+    table uses (which has neither).
     """
 
     name: str
     title: str
     unit: str
     expression: str = ""
+    source: str = ""
 
 
 Statistic = Literal["mean", "min", "median", "p95", "p99", "max"]
@@ -353,3 +354,17 @@ def matches(factors: Mapping[str, str], where: Levels, experiments: Collection[s
 
 def _has(level: str, levels: tuple[str, ...]) -> bool:
     return level in levels or (ANY_LEVEL in levels and level != "-")
+
+
+def expression_of(
+    metric: Metric, levels: Mapping[str, str], experiment: str, published: Iterable[PublishedNumber]
+) -> str:
+    """The metric's expression in a cell of these levels: of a source its only number for it. "": there is none."""
+    if not metric.source:
+        return metric.expression
+    numbers = [
+        number.value
+        for number in published
+        if (number.source, number.metric) == (metric.source, metric.name) and matches(levels, number.at, (experiment,))
+    ]
+    return repr(numbers[0]) if len(numbers) == 1 else ""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..core.errors import CaptureError, SpecError
 from ..core.invocation import command
+from ..core.outputs import expression_of
 from ..core.types import CellOutcome, Check, Measurement, Outcome
 from ..core.units import counted
 from ..measure.capture_point import missing_raw
@@ -51,7 +52,6 @@ def collect(plan: Plan, run: RunDir) -> Results:
 
 def _read(plan: Plan, run: RunDir, outcomes: dict[str, CellOutcome]) -> Iterator[Measurement]:
     """The measurements, cell by cell; each cell's outcome is put into `outcomes` first."""
-    expressions = {metric.name: metric.expression for metric in plan.metrics if metric.expression}
     finished = run.finished()
     for cell in plan.cells:
         name = cell.id  # a hash of the whole cell: made once
@@ -70,6 +70,11 @@ def _read(plan: Plan, run: RunDir, outcomes: dict[str, CellOutcome]) -> Iterator
             # netwarp may have been killed between the checks and the judgement
             outcomes[name] = judge_by_checks(directory)
         if outcomes[name].outcome is Outcome.COMPLETED:
+            expressions = {
+                metric.name: text
+                for metric in plan.metrics
+                if (text := expression_of(metric, cell.factors, cell.experiment, plan.expected))
+            }
             yield from with_expressions(cell, read_json(directory.measurements, list[Measurement]), expressions)
 
 

@@ -215,6 +215,7 @@ METRIC: dict[str, Field] = {
     "title": Field("text", '"throughput as the paper counts it"'),
     "unit": Field("text", '"byte/s"'),
     "value": Field("text", '"payload_bytes / duration_s"'),
+    "published": Field("text", '"paper"'),
 }
 OF_EXPERIMENT = Field("texts", '"outages"')
 TABLE: dict[str, Field] = {

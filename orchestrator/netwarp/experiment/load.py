@@ -176,6 +176,9 @@ def read_spec(
         files[published.name] = read_bounded(published)
         known = [source.name for source in sources]
         expected = read_published(files[published.name], shown(published), known, names, problems)
+    for each in own:
+        if each.metric.source and all(number.source != each.metric.source for number in expected):
+            problems.add(each.item, f'published.csv has no number of "{each.metric.source}"')
     key_figure = _key_figure(document, (*figures, *time_series), problems)
     if len(problems):
         check_references(document, factors, problems)  # else the plan says it, of every cell

@@ -39,12 +39,9 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class OwnMetric:
-    """A metric that the spec defines: an expression over a flow's metrics, `{parameter}` and `duration_s`."""
+    """A metric that the spec defines, and where it does."""
 
-    name: str
-    title: str
-    unit: str
-    expression: str
+    metric: Metric
     item: Item
 
 
@@ -59,19 +56,19 @@ def read_metrics(document: Item, factors: Mapping[str, FactorSpec], problems: Pr
     known = set(taken)
     metrics: list[OwnMetric] = []
     for name, child in named(document, "metric"):
-        texts: dict[str, str] = {}
-        for key in ("unit", "value"):
-            value = child.get(key)
-            if value is None:
+        value, published = child.get("value"), child.get("published")
+        for key, there in (("unit", child.get("unit")), ("value", value or published)):
+            if there is None:
                 problems.add(child, f"its {key} is missing; for example {key} = {METRIC[key].example}")
-            texts[key] = str(value.value) if value is not None else ""
+        if value is not None and published is not None:
+            problems.add(published, "value and published are two definitions; leave one of them out")
         if name in taken:
             problems.add(child, f'"{name}" is a name of netwarp; a metric of the spec needs another name')
-        value = child.get("value")
-        wrong = _wrong_somewhere(texts["value"], known, by_level, hint)
-        if value is not None and wrong is not None:
+        if value is not None and (wrong := _wrong_somewhere(child.text("value"), known, by_level, hint)) is not None:
             problems.add(value, f"{wrong}; for example {METRIC['value'].example}")
-        metrics.append(OwnMetric(name, read_title(child, name), texts["unit"], texts["value"], value or child))
+        source = child.text("published") if value is None else ""
+        metric = Metric(name, read_title(child, name), child.text("unit"), child.text("value"), source)
+        metrics.append(OwnMetric(metric, value or published or child))
         known.add(name)
     return tuple(metrics)
 
@@ -127,7 +124,7 @@ def _wrong_somewhere(
 def known_metrics(own: tuple[OwnMetric, ...]) -> dict[str, Metric]:
     """Every metric by name."""
     there = {name: Metric(name, name, metric.unit) for name, metric in METRICS.items()}
-    return there | {metric.name: Metric(metric.name, metric.title, metric.unit, metric.expression) for metric in own}
+    return there | {each.metric.name: each.metric for each in own}
 
 
 def read_tables(document: Item, names: Names, problems: Problems) -> tuple[Table, ...]:

@@ -306,6 +306,7 @@ class MetricKeys(TypedDict, total=False):
     title: str  # "throughput as the paper counts it"
     unit: str  # "byte/s"
     value: str  # "payload_bytes / duration_s"
+    published: str  # "paper"
 
 class TableKeys(TypedDict, total=False):
     title: str  # "Table 5"

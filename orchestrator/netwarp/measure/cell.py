@@ -245,7 +245,7 @@ def _own_metrics(
     before them. One that cannot be computed has no value and gives a failed check.
     """
     names: dict[str, float | None] = {
-        **dict.fromkeys(METRICS),  # what this protocol does not have has no value
+        **dict.fromkeys((*METRICS, *cell.metric_units)),  # what this flow or cell does not have has no value
         **metrics,
         "duration_s": cell.duration_ns / 1e9,
         "start_s": flow.start_ns / 1e9,

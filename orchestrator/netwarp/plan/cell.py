@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from ..core.metrics.expressions import fill_in, unfilled
+from ..core.outputs import expression_of
 from ..core.types import Cell, Event, Flow, GuestKernel, Link, LinkImpairment, Node
 from ..experiment import Spec
 from ..experiment.agents import FORWARDING
@@ -104,8 +105,8 @@ class CellPlanner:
         own_nodes = _explicit(nodes, routed)
         flows = tuple(each.flow for each in routed)
         parameters = dict(resolved.parameters)
-        metrics = self._metrics(parameters, duration, context)
-        units = {metric.name: metric.unit for metric in self._spec.own_metrics}
+        metrics = self._metrics(experiment, levels, parameters, duration, context)
+        units = {each.metric.name: each.metric.unit for each in self._spec.own_metrics}
         phased = any(each.phase is not None and each.phase[0] < each.phase[1] for each in routed)
         random = phased or is_random(built, planned, flows)
         return tuple(
@@ -130,13 +131,18 @@ class CellPlanner:
             for number in range(1 if only_random and not random else repetitions)
         )
 
-    def _metrics(self, parameters: Mapping[str, str], duration_ns: int, context: str) -> dict[str, str]:
+    def _metrics(
+        self, experiment: str, levels: Combination, parameters: Mapping[str, str], duration_ns: int, context: str
+    ) -> dict[str, str]:
         filled: dict[str, str] = {}
-        for metric in self._spec.own_metrics:
-            filled[metric.name] = fill_in(metric.expression, parameters, duration_ns)
-            for name in unfilled(filled[metric.name]):
+        for each in self._spec.own_metrics:
+            expression = expression_of(each.metric, levels, experiment, self._spec.expected)
+            if not expression:
+                continue
+            filled[each.metric.name] = text = fill_in(expression, parameters, duration_ns)
+            for name in unfilled(text):
                 wrong = f'the parameter {name} is "{parameters.get(name)}" here, which is no quantity with a unit'
-                self._problems.add(metric.item, wrong, context=context)
+                self._problems.add(each.item, wrong, context=context)
         return filled
 
 

@@ -101,7 +101,7 @@ def _plan(
 ) -> Plan:
     flows = list(dict.fromkeys(flow.name for cell in cells for flow in cell.flows))
     tables, figures, claims, time_series, event_tables, answers = with_flows(spec, claims_of(spec, everything), flows)
-    used = {metric.name for metric in spec.own_metrics}
+    used = {each.metric.name for each in spec.own_metrics}
     used |= {table.metric for table in tables} | {figure.metric for figure in figures} | {c.metric for c in claims}
     used |= {metric for table in tables for metric in table.beside}
     used |= {metric for figure in figures for metric in figure.beside}

@@ -222,6 +222,8 @@ def test_one_error(old: str, new: str, key: str, says: str, example: str) -> Non
         ('[flow.g]\nlike = "f"\nonly = { y = "1" }\n', "only", 'unknown factor "y"'),
         ('[metric.m]\nunit = "B"\nvalue = "payload_byte * 2"\n', "value", 'unknown name "payload_byte", did you mean "payload_bytes"?'),
         ('[metric.m]\nunit = "B"\nvalue = "__import__(\'os\')"\n', "value", "only numbers, names"),
+        ('[metric.m]\nunit = "B"\npublished = "paper"\n', "published", 'published.csv has no number of "paper"'),
+        ('[metric.m]\nunit = "B"\nvalue = "1"\npublished = "paper"\n', "published", "two definitions"),
         ('[metric.m]\nunit = "B"\nvalue = "min + 1"\n', "value", 'unknown name "min"'),
         ('[parameter]\nsize = "9 XB"\n[metric.m]\nunit = "B"\nvalue = "{size} * 2"\n', "value", 'the parameter size is "9 XB", which is no quantity'),
         ('[parameter]\npayload = "1 kB"\n[metric.m]\nunit = "B"\nvalue = "payload_bytes * 2"\n', "value", "write flow.payload_bytes or {payload}"),

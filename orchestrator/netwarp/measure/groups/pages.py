@@ -10,7 +10,6 @@ import numpy as np
 from ...captures.native import Floats
 from ...core.types import OptionValue
 from ...store.derived import PageObject
-from ..models.lee2008 import BEST_FOR_B, CORRECTED, HEADER_BYTES, Page, Protocol, response_time_s
 from ..observation import FlowObservation
 from ..pages import asked_pages
 
@@ -44,7 +43,7 @@ def page_metrics(observation: FlowObservation) -> dict[str, float | None]:
         "object_wait_s": float(waits.mean()),
         "object_waited_ratio": float((waits > 0).mean()),
     }
-    return {**times, **counts, **lee2008_metrics(observation)}
+    return {**times, **counts}
 
 
 def _asked(observation: FlowObservation) -> dict[str, float | None]:
@@ -78,34 +77,6 @@ def objects_of_pages(options: Mapping[str, OptionValue]) -> list[int]:
     if "page_objects" in options:
         return [int(count) + html for count in str(options["page_objects"]).split(",")]
     return [(len(str(options["object_bytes"]).split(",")) if "object_bytes" in options else 0) + html]
-
-
-def lee2008_metrics(observation: FlowObservation) -> dict[str, float | None]:
-    """The paper's model for the same page over one link with a rate and independent losses; else no value."""
-    cell, flow = observation.cell, observation.flow
-    link = next(link for link in cell.links if link.name == flow.paths[0].sender_link)
-    shape = link.forward if link.a == flow.sender else link.backward
-    path, sizes = flow.paths[0], str(flow.receiver_options.get("object_bytes", "")).split(",")
-    # the model knows one probability of loss
-    other_loss = shape.burst_loss or shape.bit_error_ratio or shape.byte_error_ratio or shape.packet_rules
-    usual = len(flow.paths) == 1 and path.sender_link == path.receiver_link and not other_loss
-    if not usual or path.bottleneck_bit_s is None or "html_bytes" in flow.receiver_options or not sizes[0]:
-        return {}
-    protocol: Protocol = "sctp" if flow.protocol == "sctp" else "tcp"
-    page = Page(
-        object_kb=sum(map(int, sizes)) / len(sizes) / 1000,
-        objects=len(sizes),
-        mtu_bytes=link.mtu_bytes - HEADER_BYTES["tcp"],
-    )
-    return {
-        name: float(
-            response_time_s(
-                shape.loss_ratio, path.bottleneck_bit_s, path.base_rtt_ns / 1e9, protocol=protocol, readings=readings,
-                page=page,
-            )
-        )
-        for name, readings in (("lee2008_time_s", BEST_FOR_B), ("lee2008_corrected_s", CORRECTED))
-    }  # fmt: skip
 
 
 TIMES = (
