@@ -89,11 +89,16 @@ TABLES: dict[str, tuple[Mapping[str, Field], str]] = {
     "Word": (claim_texts.WORD, ""),
     "Column": (claims.COLUMN, ""),
     "Amendment": (claim_texts.AMENDMENT, ""),
+    "Summary": (claims.SUMMARY, ""),
     "Claim": ({key: field for key, field in claims.CLAIM.items() if key != "id"} | EACH, ""),
     "Top": (
         {
             key: field
-            for key, field in {**grammar.TOP, "headline": claims.FILE["headline"], loops.LOOP: LOOP}.items()
+            for key, field in {
+                **grammar.TOP,
+                **{key: claims.FILE[key] for key in ("headline", "summary")},
+                loops.LOOP: LOOP,
+            }.items()
             if key not in ("format", "name", "expected", "factor", *grammar.SECTIONS) and field.type != "map"
         },
         "Resolved",

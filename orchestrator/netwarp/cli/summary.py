@@ -1,4 +1,4 @@
-"""Prints the summary of a run: tables beside the published numbers, claims, and where the report is."""
+"""Prints the summary of a run: the answer and the grid of claims, or tables, and where the report is."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -19,12 +20,12 @@ from ..engine.run_directory import Run
 from ..plan.notes import notes
 from ..plan.types import Plan
 from ..present.answers import sentences
-from ..present.claim_blocks import statements
-from ..present.conclusions import conclusions, distances, key_numbers, main_claims
+from ..present.claim_blocks import Statement, statements
+from ..present.conclusions import answer, claim_grid, key_numbers, verdict_words
 from ..present.result_tables import Grid, GridField, Number, make_grid
 from ..present.run_data import read_run
 from ..present.run_summary import robustness
-from ..present.style import verdict_counted
+from ..present.style import VERDICTS
 from ..results import Results
 from ..results.answers import file_name
 from ..results.identical_levels import identical_levels
@@ -33,8 +34,8 @@ from ..store.tables import read_rows
 
 SHOWN_FAILURES = 10
 SHOWN_SENTENCES = 4
-SHOWN_CLAIMS = 12
-SHOWN_CONCLUSIONS = 8
+NARROW = 12
+"""Of a column of the grid, which leaves room for the claims."""
 PLAIN_WIDTH = 120
 
 
@@ -47,13 +48,16 @@ def summary_console() -> Console:
 
 
 def print_summary(run: Run) -> None:
-    """The last line is the run directory (contract)."""
+    """The answer, the grid of claims, what is wrong and where the report is. The last line is the run directory."""
     plan, directory, results = run.plan, run.directory, run.results
     console = summary_console()
     virtual_s = sum(outcome.virtual_s or 0.0 for outcome in results.outcomes.values())
     console.print(f"\n{plan.title}", style="bold")
     data = read_run(directory, plan, results.units)
-    if plan.tables:
+    claims = statements(data)
+    if claims:
+        _print_claims(console, plan, claims, answer(plan, claims, data.system), report=run.page is not None)
+    elif plan.tables:
         for table in plan.tables:
             if (grid := make_grid(data, table)) is not None:
                 _print_table(console, plan, grid)
@@ -62,28 +66,12 @@ def print_summary(run: Run) -> None:
         measured = ((one.flow, one.metric, one.value) for cell in completed for one in cell)
         for line in key_numbers(len(completed), measured, data.metrics):
             console.print(line)
+    for asked in plan.answers if plan.summary is None else ():
+        rows = read_rows(directory.tables / f"{file_name(asked)}.csv")
+        _print_answer(console, plan, asked, rows, where=" in the report" if run.page is not None else "")
     _print_identical(console, plan, directory, results)
     for line in (*_unused_paths(plan, results), *notes(plan, run.manifest.backend)):
         console.print(f"note: {line}")
-    for answer in plan.answers:
-        rows = read_rows(directory.tables / f"{file_name(answer)}.csv")
-        _print_answer(console, plan, answer, rows, where=" in the report" if run.page is not None else "")
-    claims = read_rows(directory.tables / "claims.csv")
-    if claims:
-        said = statements(data)
-        for conclusion in main_claims(said, first=plan.headline)[:SHOWN_CONCLUSIONS]:
-            console.print(f"- {conclusion.text}")
-        for line in filter(None, [distances(said), *(f"- {cause.text}" for cause in conclusions(said, "cause"))]):
-            console.print(line)
-        own = [row for row in claims if not row["condition"]]
-        console.print(f"claims: {_verdicts(own, names=True)}")
-        others = Counter(test.verdict for claim in said for test in claim.others)
-        if others:
-            counts = ", ".join(verdict_counted(verdict, count) for verdict, count in others.most_common())
-            console.print(f"the same under other conditions: {counts}")
-        if left_out := sum(claim.left_out for claim in said):
-            console.print(robustness(left_out))
-        console.print("each with its number and reason: tables/claims.csv")
     speed = "" if run.wall_s is None else f" ({fixed(virtual_s, 0)} virtual s in {fixed(run.wall_s, 1)} s)"
     console.print(f"cells: {', '.join(f'{count} {name}' for name, count in run.outcomes.items())}{speed}")
     failed = [(cell_id, o) for cell_id, o in results.outcomes.items() if o.outcome is not Outcome.COMPLETED]
@@ -114,19 +102,27 @@ def _print_answer(console: Console, plan: Plan, answer: Answer, rows: list[dict[
         console.print(f"  ... and {more} more{where}; every choice: tables/{file_name(answer)}.csv")
 
 
-def _verdicts(claims: list[dict[str, str]], names: bool = False) -> str:
-    """2 hold (C1, C2), 1 was not tested."""
-    by_verdict: dict[str, list[str]] = {}
-    for row in claims:
-        by_verdict.setdefault(row["verdict"], []).append(row["claim"])
-    return ", ".join(
-        verdict_counted(verdict, len(ids)) + (_named(ids) if names and verdict != "not tested" else "")
-        for verdict, ids in sorted(by_verdict.items(), key=lambda item: -len(item[1]))
-    )
-
-
-def _named(ids: list[str]) -> str:
-    return f" ({', '.join(ids[:SHOWN_CLAIMS])}{', ...' if len(ids) > SHOWN_CLAIMS else ''})"
+def _print_claims(console: Console, plan: Plan, claims: Sequence[Statement], said: str, *, report: bool) -> None:
+    """The answer in a sentence; what the paper says first, and what each source says of it."""
+    console.print(said)
+    grid = claim_grid(plan, claims)
+    shown = Table(box=SIMPLE_HEAD, pad_edge=False)
+    shown.add_column("")
+    for name, title in grid.columns:
+        shown.add_column(Text(title), style="bold" if name == "measured" else "", max_width=NARROW)
+    for claim in grid.first:
+        fields = [
+            f"{VERDICTS[field.verdict][0] if field.verdict else ' '} {field.text}\n{field.note}".rstrip()
+            for field in grid.row(claim)
+        ]
+        shown.add_row(Text(f"{claim.id} {claim.text}"), *map(Text, fields))
+    console.print()
+    console.print(shown)
+    verdicts = Counter(claim.own.verdict for claim in claims)
+    where = "the report, and tables/claims.csv" if report else "tables/claims.csv"
+    console.print(f"\n{counted(len(claims), 'claim')}: {verdict_words(verdicts)}; each with its number: {where}")
+    if left_out := sum(claim.left_out for claim in claims):
+        console.print(robustness(left_out))
 
 
 def _print_table(console: Console, plan: Plan, grid: Grid) -> None:

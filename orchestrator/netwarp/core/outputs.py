@@ -50,6 +50,9 @@ ClaimClock = Literal["any", "wall"]
 """Clocks that a claim can be tested on: the wall's only, where work of a CPU decides it."""
 ClaimClass = Literal["conclusion", "number", "cause", "own"]
 """Classes of claims: what the paper tells its reader, a number it prints, a "because" of it, or a check of our own."""
+Verdict = Literal[
+    "holds", "does not hold", "inconclusive", "its own source refutes it", "not testable here", "not tested"
+]
 SourceKind = Literal["paper", "simulator", "other"]
 """Kind of a source: the paper that makes the claims, a simulator run again, or something else."""
 
@@ -274,6 +277,46 @@ class Claim(Frozen, frozen=True):
     def name(self) -> str:
         """Id and condition, which together are unique among the claims."""
         return f"{self.id} {self.condition_text}".rstrip()
+
+
+class Summary(Frozen, frozen=True):
+    """The answer to the question of the title, in a sentence. text: a template over claims (docs/spec.md, The answer).
+    presumes: claim -> the verdict without which the text would be wrong.
+    """
+
+    text: str
+    presumes: dict[str, Verdict]
+
+    @property
+    def fields(self) -> tuple[Placeholder, ...]:
+        """What the text names of claims."""
+        return placeholders(self.text)
+
+
+class Placeholder(Frozen, frozen=True):
+    """ "{C6.measured.size @ outage=5 s}": a number or a word of a claim, as it stands in `text`."""
+
+    text: str
+    claim: str
+    column: str
+    form: str = ""
+    condition: str = ""
+
+    @property
+    def name(self) -> str:
+        """Of the claim (Claim.name)."""
+        return f"{self.claim} {self.condition}".rstrip()
+
+
+_PLACEHOLDER = re.compile(r"\{([^{}.\s]+)\.(\w+)(?:\.(\w+))?(?: @ ([^{}]+))?\}")
+
+
+def placeholders(text: str) -> tuple[Placeholder, ...]:
+    """Every placeholder of a template over claims."""
+    return tuple(
+        Placeholder(match[0], match[1], match[2], match[3] or "", match[4] or "")
+        for match in _PLACEHOLDER.finditer(text)
+    )
 
 
 class Reason(Frozen, frozen=True):

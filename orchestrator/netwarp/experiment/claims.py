@@ -8,7 +8,19 @@ from typing import get_args
 
 import msgspec
 
-from ..core.outputs import Claim, ClaimClock, ClaimKind, Column, Levels, Sentence, Source, SourceKind, Word
+from ..core.outputs import (
+    Claim,
+    ClaimClock,
+    ClaimKind,
+    Column,
+    Levels,
+    Sentence,
+    Source,
+    SourceKind,
+    Summary,
+    Verdict,
+    Word,
+)
 from ..core.units import base_values, same_value
 from .claim_texts import AMENDMENT, TEXTS, WORD, read_amendments, read_class, read_sentence, read_words
 from .factors import DOES_NOT_APPLY, RESERVED_COLUMNS
@@ -58,12 +70,20 @@ UNTESTED = ("later", "untestable")
 """Kinds without a test: not yet, and never on this instrument."""
 OF_ITS_CELLS = ("experiment", "metric", "metric_b", "where", "a", "b", "over")
 """Keys that say which numbers of which cells a claim compares."""
+SUMMARY = {
+    "text": Field("text", '"Mostly: SCTP beats TCP in every outage, by {C6.measured} or more."'),
+    "presumes": Field("open", '{ C6 = "holds", C21 = "does not hold" }'),
+}
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+FORMS = ("size", "times", "interval")
+"""Forms of a number in a text: without its sign, as a multiple, its interval alone."""
 FILE = {
     "source": Field("map", '[source.paper] with title = "Choi, Lee 2009"', fields=SOURCE),
     "word": Field("map", "[word.same] with tolerance = 0.143", fields=WORD),
     "amendment": Field("map", '[amendment.words] with date = "2026-11-22"', fields=AMENDMENT),
     "column": Field("map", '[column.era] with where = { stack = "linux-2.6.10-like" }', fields=COLUMN),
     "headline": Field("names", '["C6", "C21"]'),
+    "summary": Field("table", '{ text = "Yes, by {C6.measured}.", presumes = { C6 = "holds" } }', fields=SUMMARY),
     "claim": Field("tables", '[[claim]] with id = "C6"', fields=CLAIM),
 }
 
@@ -103,6 +123,34 @@ class ClaimReader:
             if name not in self.places and item is not None:
                 self._problems.add(item.part(name), f'there is no claim "{name[:40]}"{nearest(name, self.places)}')
         return names
+
+    def summary(self) -> Summary | None:
+        """The answer in a sentence, checked against the claims. Call it after claims()."""
+        item = self._document.get("summary")
+        if item is None:
+            return None
+        text, presumes = self._required(item, "text", SUMMARY), self._required(item, "presumes", SUMMARY)
+        if text is None or presumes is None:
+            return None
+        verdicts: dict[str, Verdict] = {}
+        for name, child in presumes.table().items():
+            verdict = next((known for known in VERDICTS if known == child.value), None)
+            if verdict is None:
+                self._problems.add(child, f"is no verdict, which are: {', '.join(VERDICTS)}")
+            if name not in self.places:
+                self._problems.add(child, f'there is no claim "{name[:40]}"{nearest(name, self.places)}')
+            verdicts[name] = verdict or "holds"
+        found = Summary(str(text.value), verdicts)
+        columns = ["measured", "expected", "verdict", "conditions"]
+        columns += [name for key in ("source", "column") if (part := self._document.get(key)) for name in part.table()]
+        for field in found.fields:
+            for said, known in ((field.name, self.places), (field.column, columns), (field.form, ("", *FORMS))):
+                if said not in known:
+                    self._problems.add(text, f'{field.text}: there is no "{said[:40]}"{nearest(said, known)}')
+            if field.claim not in verdicts:
+                why = f'says nothing of {field.claim}, which the text names; for example {field.claim} = "holds"'
+                self._problems.add(presumes, why)
+        return found
 
     def words(self) -> tuple[Word, ...]:
         """Every [word.NAME] in order."""

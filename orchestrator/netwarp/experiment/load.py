@@ -17,6 +17,7 @@ from ..core.outputs import (
     Metric,
     PublishedNumber,
     Source,
+    Summary,
     Table,
     TimeSeries,
     Word,
@@ -78,6 +79,7 @@ class Spec:
     claims: tuple[Claim, ...]
     columns: tuple[Column, ...]
     headline: tuple[str, ...]
+    summary: Summary | None
     words: tuple[Word, ...]
     key_figure: str
     claim_places: Mapping[str, Item]
@@ -169,7 +171,7 @@ def read_spec(
         claims_document = parse_toml(files[other.name], shown(other), problems) or document.with_value({})
     reader = ClaimReader(claims_document, names, problems)
     sources, claims, columns = reader.sources(), reader.claims(), reader.columns()
-    headline = reader.headline()
+    headline, summary = reader.headline(), reader.summary()
     expected: tuple[PublishedNumber, ...] = ()
     published = _beside(document, "published", folder, problems)
     if published is not None:
@@ -210,6 +212,7 @@ def read_spec(
         claims=claims,
         columns=columns,
         headline=headline,
+        summary=summary,
         words=reader.words(),
         key_figure=key_figure,
         claim_places=reader.places,

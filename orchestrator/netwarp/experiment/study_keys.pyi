@@ -380,6 +380,10 @@ class AmendmentKeys(TypedDict, total=False):
     date: str  # "2026-11-22"
     reason: str  # "the paper says depends on"
 
+class SummaryKeys(TypedDict, total=False):
+    text: str  # "Mostly: SCTP beats TCP in every outage, by {C6.measured} or more."
+    presumes: object  # { C6 = "holds", C21 = "does not hold" }
+
 class ClaimKeys(TypedDict, total=False):
     text: str  # "SCTP with two paths beats TCP at every outage."
     source: str  # "Table 5"
@@ -430,6 +434,7 @@ class TopKeys(ResolvedKeys, total=False):
     seed: int  # 1
     repetitions: int  # 1
     headline: Names  # ["C6", "C21"]
+    summary: SummaryKeys  # { text = "Yes, by {C6.measured}.", presumes = { C6 = "holds" } }
     loop: object
 
 class Aqm(Key):

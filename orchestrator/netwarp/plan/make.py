@@ -138,6 +138,7 @@ def _plan(
         answers=answers,
         columns=spec.columns,
         headline=spec.headline,
+        summary=spec.summary,
         words=spec.words,
         key_figure=spec.key_figure,
         cells=tuple(cells),

@@ -17,6 +17,7 @@ from ..core.outputs import (
     Metric,
     PublishedNumber,
     Source,
+    Summary,
     Table,
     TimeSeries,
     Word,
@@ -83,9 +84,22 @@ class Outputs(Frozen, frozen=True, kw_only=True):
     columns: tuple[Column, ...] = ()
     headline: tuple[str, ...] = ()
     """The claims that the report shows first."""
+    summary: Summary | None = None
     words: tuple[Word, ...] = ()
     key_figure: str = ""
     """The figure that the report shows first."""
+
+    def factor_title(self, factor: str) -> str:
+        """A factor's title, or its name."""
+        return next((known.title or known.name for known in self.factors if known.name == factor), factor)
+
+    def level_title(self, factor: str, level: str) -> str:
+        """A level's title, or its text."""
+        for known in self.factors:
+            for candidate in known.levels if known.name == factor else ():
+                if candidate.name == level:
+                    return candidate.title or candidate.name
+        return level
 
 
 OUTPUTS = Outputs.__struct_fields__

@@ -148,7 +148,7 @@ def answer_words(data: RunData) -> list[dict[str, Any]]:
                 {
                     "title": answer.title,
                     "metric": metric.title if metric else answer.metric,
-                    "settings": ", ".join(data.factor_title(factor) for factor in answer.settings),
+                    "settings": ", ".join(data.plan.factor_title(factor) for factor in answer.settings),
                     "budgets": answer.budgets,
                     "conditions": conditions,
                     "sentences": [(head, text) for head, _, text in (sentence.partition(": ") for sentence in words)],
@@ -169,7 +169,9 @@ def _conditions(data: RunData, answer: Answer, rows: Sequence[Row]) -> list[tupl
 
     def title(given: Sequence[str]) -> str:
         levels = zip(answer.given, given, strict=True)
-        return ", ".join(f"{data.factor_title(f)}: {data.level_title(f, level)}" for f, level in levels if level != "-")
+        return ", ".join(
+            f"{data.plan.factor_title(f)}: {data.plan.level_title(f, level)}" for f, level in levels if level != "-"
+        )
 
     def order(choice: tuple[tuple[str, ...], list[Row]]) -> float:
         """The smallest worst value first, those without a value last."""
@@ -191,7 +193,7 @@ def _choice(data: RunData, answer: Answer, setting: tuple[str, ...], rows: Seque
     levels = zip(answer.settings, setting, strict=True)
     absent = "not all ran" if first.get("absent") not in ("", "0", None) else "not over by the end"
     return {
-        "setting": ", ".join(data.level_title(factor, level) for factor, level in levels if level != "-"),
+        "setting": ", ".join(data.plan.level_title(factor, level) for factor, level in levels if level != "-"),
         "worst": with_unit(value, first.get("unit") or "") if value is not None else absent,
         "exact": first.get("worst") or "",
         "verdicts": [(verdict, *SIGNS.get(verdict, ("?", "unsure"))) for verdict in verdicts],

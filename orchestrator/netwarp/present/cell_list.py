@@ -75,7 +75,7 @@ def make_listing(data: RunData) -> Listing:
         fields: list[Field] = [(cell.experiment, None)] if several else []
         for factor in factors:
             level = cell.factors.get(factor, "-")
-            text = "" if level == "-" else data.level_title(factor, level)
+            text = "" if level == "-" else data.plan.level_title(factor, level)
             fields.append((text, order.get((factor, level), float("inf"))))
         if repeated:
             fields.append((str(cell.repetition), float(cell.repetition)))
@@ -84,13 +84,13 @@ def make_listing(data: RunData) -> Listing:
             divisor, _, places = columns[name]
             whole = data.metrics[name].unit == "packets"
             fields.append(("" if value is None else fixed(value / divisor, 0 if whole else places), value))
-        words = [data.level_title(factor, level) for factor, level in cell.factors.items() if level != "-"]
+        words = [data.plan.level_title(factor, level) for factor, level in cell.factors.items() if level != "-"]
         words += [f"repetition {cell.repetition}"] if repeated else []
         label = ", ".join(words) or experiments.get(cell.experiment, result.id)
         rows.append(CellRow(result.id, label, result.outcome, result.reason, tuple(fields)))
     headings = [
         *(["experiment"] if several else []),
-        *(data.factor_title(factor) for factor in factors),
+        *(data.plan.factor_title(factor) for factor in factors),
         *(["repetition"] if repeated else []),
         *(heading(data.metrics[name].title, columns[name][1]) for name in metrics),
     ]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..core.numbers import fixed, given, readable, scale
 from ..core.outputs import Amendment, Claim, Figure, Levels, Table
+from ..plan.types import Outputs
 from ..store.tables import number
 from .result_tables import Grid
-from .run_data import Row, RunData
+from .run_data import Metric, Row, RunData, metric_names
 
 # Meaning of the number compared, by kind of claim: kinds that give a relative one. Of
 # several comparisons the one is shown that speaks most against the claim.
@@ -41,24 +43,31 @@ _AROUND = (
 )
 
 
-MOST_TURNS = 2
+NAMED = 2
+"""Combinations of levels that are named one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
     """The number of a claim in one source, and the verdict of its rule on it. interval: "[12, 21]"; empty: none.
 
-    short: "paper" of the source that makes the claims, otherwise the title up to a comma. kind: "paper", "source",
-    "own" or "column": what is measured, under the claim's own levels or under those of a column.
+    name: its column of claims.csv. kind: "paper", "source", "own" or "column": what is measured, under the claim's own
+    levels or under those of a column. exact: in the base unit.
     """
 
+    name: str
     title: str
     number: str
     unit: str
     interval: str
     verdict: str
-    short: str = ""
-    kind: str = "source"
+    kind: str
+    exact: float | None
+
+    @property
+    def short(self) -> str:
+        """ "paper" of the source that makes the claims, otherwise the title up to a comma."""
+        return "paper" if self.kind == "paper" else self.title.partition(",")[0]
 
     @property
     def text(self) -> str:
@@ -68,10 +77,12 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """A claim under one condition. condition: in words, empty for the claim's own. why: the reason of the verdict."""
+    """A claim under one condition. levels: titles of factors and levels in which it differs from the claim's own
+    levels; none for the claim's own. why: the reason of the verdict.
+    """
 
     id: str
-    condition: str
+    levels: tuple[tuple[str, str], ...]
     verdict: str
     measured: str
     expected: str
@@ -80,10 +91,18 @@ class Tested:
     exact: str
     values: tuple[Value, ...] = ()
     """The same statistic of each source's numbers, of this kernel's, and of it under the levels of each column."""
-    alone: tuple[str, str] | None = None
-    """Title and level of the only factor in which the condition differs from the claim's own."""
     left_out: bool = False
     """True if it was not tested because its condition is of the robustness part, which is not in this run."""
+
+    @property
+    def condition(self) -> str:
+        """ "reading: RTT and failover: RFC 4960"."""
+        return " and ".join(f"{factor}: {level}" for factor, level in self.levels)
+
+    @property
+    def alone(self) -> tuple[str, str] | None:
+        """The only level in which it differs."""
+        return self.levels[0] if len(self.levels) == 1 and " or " not in self.levels[0][1] else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,36 +179,51 @@ class Statement:
         return [test for test in self.tests if test.verdict in ("holds", "does not hold", "inconclusive")]
 
     @property
-    def verdict(self) -> str:
-        """The verdict; where it holds and does not hold under each of its conditions, with their number."""
-        held = sum(test.verdict == "holds" for test in self._judged)
-        some = self.own.verdict == "holds" and held < len(self._judged)
-        return f"holds in {held} of {len(self._judged)}" if some else self.own.verdict
+    def held(self) -> str:
+        """ "4 of 6": the conditions under which it holds; "" if there is only one."""
+        judged = self._judged
+        return f"{sum(test.verdict == 'holds' for test in judged)} of {len(judged)}" if len(judged) > 1 else ""
+
+    @property
+    def turned(self) -> str:
+        """The conditions under which it has another verdict, by the levels that all of them have in common: "failover:
+        RFC 4960"; what one draw cannot decide has not turned.
+        """
+        others = [test for test in self._judged[1:] if not (test.alone and test.alone[0] in self.ranges)]
+        left = [test for test in others if test.verdict not in (self.own.verdict, "inconclusive")]
+        said = []
+        for level, _ in Counter(level for test in left for level in test.levels).most_common():
+            with_it = [test for test in left if level in test.levels]
+            if with_it and all(test.verdict != self.own.verdict for test in others if level in test.levels):
+                said.append(": ".join(level))
+                left = [test for test in left if test not in with_it]
+        said += [test.condition for test in left[:NAMED]]
+        return "; ".join([*said, *([f"{len(left) - NAMED} other combinations"] if left[NAMED:] else [])])
 
     @property
     def robustness(self) -> str:
         """Under how many of its conditions it holds, and those with another verdict; "" if there is only one
         condition.
         """
-        judged = self._judged
-        if len(judged) < 2:
+        if not self.held:
             return ""
-        held = sum(test.verdict == "holds" for test in judged)
-        ranges = self.ranges
-        turned = [
-            test.condition
-            for test in judged[1:]
-            if test.verdict not in (judged[0].verdict, "inconclusive")  # what one draw cannot decide has not turned
-            and (test.alone is None or test.alone[0] not in ranges)
-        ]
-        more = [f"and {len(turned) - MOST_TURNS} more"] if turned[MOST_TURNS:] else []
-        shown = " / ".join([*turned[:MOST_TURNS], *more])
         today = " with today's stack" if any(value.kind == "column" for value in self.own.values) else ""
-        said = [f"holds in {held} of {len(judged)} conditions{today}"]
+        said = [f"holds in {self.held} conditions{today}"]
         # where all levels have one verdict, the count has said it
-        said += [f"by {title}: {text}" for title, text in ranges.items() if text.count(" for ") > 1]
+        said += [f"by {title}: {text}" for title, text in self.ranges.items() if text.count(" for ") > 1]
         otherwise = "not with" if self.own.verdict == "holds" else "it does with"
-        return "; ".join([*said, *([f"{otherwise} {shown}"] if turned else [])])
+        return "; ".join([*said, *([f"{otherwise} {self.turned}"] if self.turned else [])])
+
+    @property
+    def needed(self) -> str:
+        """ "> 5 %": what the rule asks of the number; "" where no number is judged."""
+        shown = self.own.expected and any(value.number for value in self.own.values)
+        return f"{self.own.expected} {self.own.unit}".rstrip() if shown else ""
+
+    @property
+    def sure(self) -> str:
+        """The certainty of the verdict, and the number of conditions under which it holds."""
+        return "; ".join(part for part in (self.sureness, self.robustness) if part)
 
     @property
     def ranges(self) -> dict[str, str]:
@@ -198,7 +232,7 @@ class Statement:
         """
         tried: dict[str, list[tuple[str, str]]] = {}
         for test in self.tests[1:]:
-            if test.alone is not None:
+            if test.alone:
                 tried.setdefault(test.alone[0], []).append((test.alone[1], test.verdict))
         said = {}
         for title, levels in tried.items():
@@ -219,13 +253,32 @@ def quantity_order(level: str) -> tuple[float, str]:
 
 
 def statements(data: RunData) -> tuple[Statement, ...]:
-    """The rows of claims.csv, put together by statement."""
-    known = {claim.name: claim for claim in data.plan.claims}
-    details = {_name(row): row for row in data.claim_details}
+    """The claims of a run."""
+    return statements_of(data.plan, data.claims, data.claim_details, data.system)
+
+
+def statements_of(
+    plan: Outputs, rows: Sequence[Row], claim_details: Sequence[Row], system: str
+) -> tuple[Statement, ...]:
+    """The rows of claims.csv, put together by statement. claim_details: of the table of that name. system: what was
+    measured.
+    """
+    known = {claim.name: claim for claim in plan.claims}
+    details = {_name(row): row for row in claim_details}
     grouped: dict[str, list[Row]] = {}
-    for row in data.claims:
+    for row in rows:
         grouped.setdefault(row["claim"], []).append(row)
-    return tuple(_statement(data, base, rows, known, details) for base, rows in grouped.items())
+    of = _Claims(plan, system, metric_names(plan, {}))
+    return tuple(_statement(of, base, own, known, details) for base, own in grouped.items())
+
+
+@dataclass(frozen=True, slots=True)
+class _Claims:
+    """What the rows of claims.csv refer to."""
+
+    plan: Outputs
+    system: str
+    metrics: Mapping[str, Metric]
 
 
 def _name(row: Row) -> str:
@@ -234,7 +287,7 @@ def _name(row: Row) -> str:
 
 
 def _statement(
-    data: RunData, base: str, rows: Sequence[Row], known: dict[str, Claim], details: dict[str, Row]
+    data: _Claims, base: str, rows: Sequence[Row], known: dict[str, Claim], details: dict[str, Row]
 ) -> Statement:
     claim = known.get(base)
     return Statement(
@@ -252,15 +305,15 @@ def _statement(
     )
 
 
-def _own_levels(data: RunData, claim: Claim) -> Iterator[tuple[str, str]]:
+def _own_levels(data: _Claims, claim: Claim) -> Iterator[tuple[str, str]]:
     """Factors that have one level in every selector of a claim."""
     for factor in claim.a[0] if claim.a else ():
         levels = {tuple(selector.get(factor, ())) for selector in (*claim.a, *claim.b)}
         if len(levels) == 1 and len(combination := next(iter(levels))) == 1:
-            yield data.factor_title(factor), data.level_title(factor, combination[0])
+            yield data.plan.factor_title(factor), data.plan.level_title(factor, combination[0])
 
 
-def _statistic(data: RunData, claim: Claim) -> str:
+def _statistic(data: _Claims, claim: Claim) -> str:
     """The quantity that is compared: of a claim in a metric's own unit the metric."""
     if claim.kind in ("value", "every", "difference"):
         metric = data.metrics.get(claim.metric)
@@ -281,7 +334,7 @@ def _distance(claim: Claim | None, measured: float | None) -> float | None:
     return (measured + offset) / (claim.expected + offset) - 1 if claim.expected + offset else None
 
 
-def _tested(data: RunData, row: Row, claim: Claim | None, detail: Row) -> Tested:
+def _tested(data: _Claims, row: Row, claim: Claim | None, detail: Row) -> Tested:
     measured, expected, unit = row.get("measured") or "", row.get("expected") or "", row.get("unit") or ""
     relative = claim is not None and claim.kind in _STATISTICS
     divisor, shown_unit = (1.0, "%") if relative else scale([number(measured), number(expected)], unit)
@@ -289,7 +342,11 @@ def _tested(data: RunData, row: Row, claim: Claim | None, detail: Row) -> Tested
     expected_text = _bound(expected, 0.01 if relative else divisor) + _tolerance(claim, 0.01 if relative else divisor)
     return Tested(
         id=_name(row),
-        condition=_in_words(data, claim) if claim else row["condition"],
+        levels=_condition(data.plan, claim)
+        if claim
+        else (("condition", row["condition"]),)
+        if row["condition"]
+        else (),
         verdict=row["verdict"],
         measured=measured_text,
         expected=expected_text,
@@ -297,58 +354,44 @@ def _tested(data: RunData, row: Row, claim: Claim | None, detail: Row) -> Tested
         why=detail.get("reason") or (claim.reason if claim else ""),
         exact=f"{measured} {unit}".strip() if measured else "",
         values=_values(data, row, claim if relative else None, divisor, shown_unit),
-        alone=_alone(data, claim) if claim else None,
         left_out=row["verdict"] == "not tested" and claim is not None and _of_robustness(data, claim),
     )
 
 
-def _alone(data: RunData, claim: Claim) -> tuple[str, str] | None:
-    if len(claim.condition) != 1:
-        return None
-    ((factor, levels),) = claim.condition.items()
-    if len(levels) != 1:
-        return None
-    return data.factor_title(factor), data.level_title(factor, levels[0])
+def _condition(plan: Outputs, claim: Claim) -> tuple[tuple[str, str], ...]:
+    """Titles of the factors and levels of a claim's condition."""
+    return tuple(
+        (plan.factor_title(factor), " or ".join(plan.level_title(factor, level) for level in levels))
+        for factor, levels in claim.condition.items()
+    )
 
 
-def _of_robustness(data: RunData, claim: Claim) -> bool:
+def _of_robustness(data: _Claims, claim: Claim) -> bool:
     """True if a condition has another level than the usual one of a factor that the source does not state."""
     usual = {factor.name: factor.usual for factor in data.plan.factors if factor.unstated}
     return any(level != usual.get(name, level) for name, levels in claim.condition.items() for level in levels)
 
 
-def _values(data: RunData, row: Row, relative: Claim | None, divisor: float, unit: str) -> tuple[Value, ...]:
+def _values(data: _Claims, row: Row, relative: Claim | None, divisor: float, unit: str) -> tuple[Value, ...]:
     """The numbers of every source, this kernel and every column (of this kernel also if there is none)."""
 
     def shown(text: str) -> str:
         return _percent(text, relative) if relative else _scaled(text, divisor)
 
-    def value(title: str, name: str, short: str, kind: str) -> Value:
-        return Value(title, shown(row.get(name) or ""), unit, "", row.get(f"{name}_verdict") or "", short, kind)
+    def value(name: str, title: str, kind: str) -> Value:
+        text = row.get(name) or ""
+        verdict = row.get(f"{name}_verdict") or ""
+        return Value(name, title, shown(text), unit, "", verdict, kind, number(text))
 
     sources = [
-        value(source.title, source.name, source.title.partition(",")[0], "source")
-        if source.kind != "paper"
-        else value(source.title, source.name, "paper", "paper")
+        value(source.name, source.title, "paper" if source.kind == "paper" else "source")
         for source in data.plan.sources
         if row.get(source.name)
     ]
-    columns = [
-        value(column.title, column.name, column.title, "column") for column in data.plan.columns if row.get(column.name)
-    ]
+    columns = [value(column.name, column.title, "column") for column in data.plan.columns if row.get(column.name)]
     low, high = row.get("ci95_low") or "", row.get("ci95_high") or ""
     interval = f"[{shown(low).lstrip('+')}, {shown(high).lstrip('+')}]" if low and high else ""
-    verdict = row.get("measured_verdict") or ""
-    own = Value(data.system, shown(row.get("measured") or ""), unit, interval, verdict, data.system, "own")
-    return (*sources, own, *columns)
-
-
-def _in_words(data: RunData, claim: Claim) -> str:
-    """ "reading: RTT and failover: RFC 4960"."""
-    return " and ".join(
-        f"{data.factor_title(factor)}: {' or '.join(data.level_title(factor, level) for level in levels)}"
-        for factor, levels in claim.condition.items()
-    )
+    return (*sources, replace(value("measured", data.system, "own"), interval=interval), *columns)
 
 
 def _percent(text: str, claim: Claim | None) -> str:

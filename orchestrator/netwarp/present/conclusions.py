@@ -1,4 +1,4 @@
-"""Sentences about the results of a run, for terminal and report: conclusions, counts of claims, key numbers."""
+"""A run in words, for terminal, report and READMEs: the answer, the grid of claims, counts, key numbers."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..core.errors import SpecError
 from ..core.metrics.catalogue import HEADLINE
-from ..core.numbers import decimals, fixed, scale
+from ..core.numbers import MINUS, decimals, fixed, given, scale
+from ..core.outputs import Placeholder, placeholders
 from ..core.units import counted
+from ..plan.types import Outputs
 from .claim_blocks import Statement, Value
 from .run_data import Metric
 from .style import VERDICT_WORDS, verdict_counted, verdict_shown
@@ -25,53 +28,117 @@ CLASSES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Conclusion:
-    """A sentence: the statement, its numbers in every source, and the verdict."""
+class Field:
+    """What a source says of a claim. verdict: of its number by the claim's rule; "": none."""
 
-    claim: Statement
-    values: str
-
-    @property
-    def numbers(self) -> tuple[Value, ...]:
-        """Its number in each source that has one, on this kernel, and on it under the levels of each column."""
-        return tuple(value for value in self.claim.own.values if value.number)
-
-    @property
-    def needed(self) -> str:
-        """ "needed: > 5 %": what the rule asks of the number; "" where no number is judged."""
-        own = self.claim.own
-        return f"needed: {own.expected} {own.unit}".rstrip() if self.numbers and own.expected else ""
-
-    @property
-    def sure(self) -> str:
-        """The certainty of the verdict, and the number of conditions under which it holds."""
-        return "; ".join(part for part in (self.claim.sureness, self.claim.robustness) if part)
-
-    @property
-    def text(self) -> str:
-        """ "C6 With an outage SCTP beats TCP: smallest lead: paper +7.7 %, Linux 6.12 +5 %: holds"; where it was tested
-        over levels of a factor, also those: "; by outage: holds for 5 s, 10 s".
-        """
-        said = f"{self.claim.id} {self.claim.text.rstrip('.')}"
-        ranges = "".join(f"; by {title}: {text}" for title, text in self.claim.ranges.items())
-        return ": ".join(part for part in (said, self.values, verdict_shown(self.claim.own.verdict)) if part) + ranges
+    verdict: str
+    text: str
+    kind: str
+    note: str = ""
 
 
-def conclusions(
-    claims: Sequence[Statement], claim_class: str = "conclusion", first: Sequence[str] = ()
-) -> tuple[Conclusion, ...]:
-    """A sentence for each claim of a class: those named first, then as they come; what was not tested last."""
-    order = {name: number for number, name in enumerate(first)}
-    own = sorted(
-        (claim for claim in claims if claim.claim_class == claim_class),
-        key=lambda claim: (claim.own.verdict == "not tested", order.get(claim.id, len(order))),
+@dataclass(frozen=True, slots=True)
+class ClaimGrid:
+    """Claims as rows, sources as columns. first: what the paper says first; rest: its other conclusions; causes: its
+    "because". columns: (name of the column of claims.csv, title).
+    """
+
+    columns: tuple[tuple[str, str], ...]
+    first: tuple[Statement, ...]
+    rest: tuple[Statement, ...]
+    causes: tuple[Statement, ...]
+
+    def row(self, claim: Statement) -> tuple[Field, ...]:
+        """A field a column."""
+        values = {value.name: value for value in claim.own.values}
+        return tuple(_field(claim, name, values.get(name)) for name, _ in self.columns)
+
+
+SHOWN_FIRST = 6
+"""Claims of a run that names no headline."""
+WITHOUT_A_NUMBER = "says so"
+
+
+def claim_grid(plan: Outputs, claims: Sequence[Statement]) -> ClaimGrid:
+    """The conclusions (of a run without any, which tests no paper, its own claims): the headline first, then as they
+    come, what was not tested last.
+    """
+    order = {name: number for number, name in enumerate(plan.headline)}
+    main = [claim for claim in claims if claim.claim_class == "conclusion"] or [
+        claim for claim in claims if claim.claim_class == "own"
+    ]
+    main.sort(key=lambda claim: (claim.own.verdict == "not tested", order.get(claim.id, len(order))))
+    first = sum(claim.id in order for claim in main) or SHOWN_FIRST
+    causes = tuple(claim for claim in claims if claim.claim_class == "cause")
+    values = [value for claim in (*main, *causes) for value in claim.own.values if value.number or value.kind == "own"]
+    titles = {value.name: value.short for value in values}
+    papers = [(source.name, "paper") for source in plan.sources if source.kind == "paper"]
+    names = [*(source.name for source in plan.sources), *(column.name for column in plan.columns)]
+    others = [(name, titles[name]) for name in names if name in titles]
+    measured = [("measured", titles["measured"])] if "measured" in titles else []
+    sources = [column for column in others if column[0] in {source.name for source in plan.sources}]
+    columns = dict([*papers, *sources, *measured, *others])
+    return ClaimGrid(tuple(columns.items()), tuple(main[:first]), tuple(main[first:]), causes)
+
+
+def _field(claim: Statement, name: str, value: Value | None) -> Field:
+    own = name == "measured"
+    if value is None or not value.number:
+        if own:
+            return Field(claim.own.verdict, verdict_shown(claim.own.verdict), "own")
+        return Field("", WITHOUT_A_NUMBER if value is None and name == "paper" else "", "source")
+    turns = own and claim.turned
+    return Field(
+        value.verdict, f"{value.number} {value.unit}".rstrip(), value.kind, f"holds in {claim.held}" if turns else ""
     )
-    return tuple(Conclusion(claim, _values(claim)) for claim in own)
 
 
-def main_claims(claims: Sequence[Statement], first: Sequence[str] = ()) -> tuple[Conclusion, ...]:
-    """The conclusions; of a run without any (it tests no paper) its own claims."""
-    return conclusions(claims, first=first) or conclusions(claims, "own", first)
+def answer(plan: Outputs, claims: Sequence[Statement], system: str) -> str:
+    """The answer to the question of the title: the spec's own sentence, unless a verdict that it presumes is another
+    here; else the conclusions counted. "" of a run without claims.
+    """
+    if plan.summary is None:
+        return next(iter(counts(claims, system)), "")
+    verdicts = {claim.id: claim.own.verdict for claim in claims}
+    others = [
+        f"{name}: {verdict_shown(verdicts.get(name, 'not tested'))}"
+        for name, verdict in plan.summary.presumes.items()
+        if verdicts.get(name) != verdict
+    ]
+    if not others:
+        return filled(plan.summary.text, claims)
+    return " ".join((f"Other than the experiment's own summary ({', '.join(others)}).", *counts(claims, system)[:1]))
+
+
+def filled(text: str, claims: Sequence[Statement]) -> str:
+    """A template over claims (docs/spec.md, The answer) with their numbers. Raises SpecError: a claim has
+    no such number.
+    """
+    for field in placeholders(text):
+        text = text.replace(field.text, _said(field, claims))
+    return text
+
+
+def _said(field: Placeholder, claims: Sequence[Statement]) -> str:
+    claim = next((claim for claim in claims if claim.id == field.claim), None)
+    test = next((test for test in claim.tests if test.id == field.name), None) if claim is not None else None
+    if claim is None or test is None:
+        raise SpecError(f"{field.text}: there is no such claim")
+    if field.column == "conditions":
+        return claim.held or "1 of 1"
+    if field.column == "verdict":
+        return verdict_shown(test.verdict)
+    if field.column == "expected":
+        return f"{test.expected} {test.unit}".rstrip()
+    value = next((value for value in test.values if value.name == field.column), None)
+    if value is None or value.exact is None:
+        raise SpecError(f"{field.text}: the claim has no such number")
+    if field.form == "interval":
+        return value.interval
+    if field.form == "times":
+        return given(1 + value.exact, 2)
+    number = value.number.lstrip(f"+{MINUS}") if field.form == "size" else value.number
+    return f"{number} {value.unit}".rstrip()
 
 
 def counts(claims: Sequence[Statement], system: str) -> tuple[str, ...]:
@@ -105,12 +172,6 @@ def verdict_words(verdicts: Counter[str]) -> str:
     """ "2 hold, 1 does not hold"."""
     names = [*VERDICT_WORDS, *(name for name in verdicts if name not in VERDICT_WORDS)]
     return ", ".join(verdict_counted(name, verdicts[name]) for name in names if verdicts[name])
-
-
-def _values(claim: Statement) -> str:
-    """ "smallest lead: Choi, Lee 2009 +7.7 %, Linux 6.12 +5 % [4, 6]"."""
-    values = ", ".join(f"{value.title} {value.text}" for value in claim.own.values if value.number)
-    return f"{claim.statistic}: {values}" if claim.statistic and values else values
 
 
 SHOWN = 3

@@ -219,8 +219,8 @@ def make_grid(data: RunData, table: Table) -> Grid | None:
         unit=unit_beside(title, shown_unit),
         row_names=table.rows,
         row_levels=tuple(rows),
-        row_factors=tuple(data.factor_title(factor) for factor in table.rows),
-        column_factors=tuple(data.factor_title(factor) for factor in table.columns),
+        row_factors=tuple(data.plan.factor_title(factor) for factor in table.rows),
+        column_factors=tuple(data.plan.factor_title(factor) for factor in table.columns),
         column_heads=tuple(_titles(data, table.columns, levels) for levels in columns),
         row_heads=tuple(_titles(data, table.rows, levels) for levels in rows),
         rows=tuple(
@@ -255,7 +255,7 @@ def conditions(data: RunData, where: dict[str, tuple[str, ...]], axes: Sequence[
         if factor not in (EXPERIMENT, *axes)
     }
     return "; ".join(
-        f"{data.factor_title(factor)}: {', '.join(data.level_title(factor, level) for level in levels)}"
+        f"{data.plan.factor_title(factor)}: {', '.join(data.plan.level_title(factor, level) for level in levels)}"
         for factor, levels in applying.items()
         if levels
     )
@@ -263,7 +263,8 @@ def conditions(data: RunData, where: dict[str, tuple[str, ...]], axes: Sequence[
 
 def _titles(data: RunData, factors: tuple[str, ...], levels: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(
-        "" if level == "-" else data.level_title(factor, level) for factor, level in zip(factors, levels, strict=True)
+        "" if level == "-" else data.plan.level_title(factor, level)
+        for factor, level in zip(factors, levels, strict=True)
     )
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from ..core.metrics.catalogue import GROUPS, METRICS
 from ..core.numbers import WORDLESS
 from ..core.types import BACK, Cell
-from ..plan.types import Plan, Selection
+from ..plan.types import Outputs, Plan, Selection
 from ..results.rows import NOT_RUN
 from ..store.calibration import Calibration
 from ..store.manifest import Manifest
@@ -40,7 +40,7 @@ GROUP_ORDER = (OWN, *GROUPS.values())
 _SPELLED = {"rtt": "RTT", "rto": "RTO", "t3": "T3", "hol": "head-of-line", "sacks": "SACKs", "p95": "95th percentile"}
 
 
-def metric_names(plan: Plan, units: Mapping[str, str]) -> dict[str, Metric]:
+def metric_names(plan: Outputs, units: Mapping[str, str]) -> dict[str, Metric]:
     """Every metric of the plan and of the tables. units: as measurements.csv states them."""
     own = {metric.name: metric for metric in plan.metrics if metric.name not in METRICS}
     names: dict[str, Metric] = {}
@@ -163,18 +163,6 @@ class RunData:
         """The name of a source of expected numbers, or of a metric that stands beside another."""
         there = next((known.title or known.name for known in self.plan.sources if known.name == source), None)
         return there or (self.metrics[source].title if source in self.metrics else source)
-
-    def factor_title(self, factor: str) -> str:
-        """A factor's title, or its name."""
-        return next((known.title or known.name for known in self.plan.factors if known.name == factor), factor)
-
-    def level_title(self, factor: str, level: str) -> str:
-        """A level's title, or its text."""
-        for known in self.plan.factors:
-            for candidate in known.levels if known.name == factor else ():
-                if candidate.name == level:
-                    return candidate.title or candidate.name
-        return level
 
 
 def read_run(run: RunDir, plan: Plan | None = None, units: Mapping[str, str] | None = None) -> RunData:

@@ -1,12 +1,12 @@
-"""The summary at the top of the report: the question, the answer, the confidence. Every number in it is counted from
-the run.
+"""The summary at the top of the report (the question, the answer, the grid of claims) and its section of counts. Every
+number in it is counted from the run.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..core.numbers import fixed
@@ -14,7 +14,7 @@ from ..core.units import counted, counted_of
 from ..plan.make import BASE, ROBUSTNESS
 from ..plan.notes import notes
 from .claim_blocks import Statement
-from .conclusions import conclusions, counts, distances, key_numbers, main_claims, verdict_words
+from .conclusions import answer, claim_grid, counts, distances, key_numbers, verdict_words
 from .result_tables import Grid
 from .run_data import CellResult, RunData
 from .style import OUTCOMES, VERDICTS
@@ -26,20 +26,21 @@ Checks = tuple[int, int]
 
 
 def summarise(data: RunData, grids: Sequence[Grid], claims: Sequence[Statement], checks: Checks) -> dict[str, Any]:
-    """Sentences, and the counts beside them: (name, symbol, CSS class, count), as summary.html.j2 takes them."""
+    """What summary.html.j2 (the answer first) and counts.html.j2 say. counts: (name, symbol, CSS class, count)."""
     outcomes = Counter(result.outcome for result in data.cells)
     verdicts = Counter(claim.own.verdict for claim in claims)
     limits = [f"{note[:1].upper()}{note[1:]}." for note in notes(data.plan, data.manifest.backend)]
+    question, *parts = _question(data) or ("",)
     return {
-        "question": _question(data),
-        **_concluded(data, claims),
-        "answer": (*_key(data, claims), *_cells(data.cells), *_claims(data, claims), *_part(data)),
-        "conclusions": main_claims(claims, first=data.plan.headline),
-        "causes": conclusions(claims, "cause"),
-        "distances": distances(claims),
+        "question": question,
+        "answer": answer(data.plan, claims, data.system) or " ".join(_key(data)),
+        "grid": claim_grid(data.plan, claims),
+        "warnings": (*_cells(data.cells), *_part(data)),
         "trust": _trust(data, checks),
-        "comparisons": _comparisons(data, grids),
+        "columns": _columns(data, claims),
+        "counted": (*_claims(data, claims), *filter(None, [distances(claims)]), *_comparisons(data, grids)),
         "confidence": (_randomness(data), _self_checks(checks), _calibration(data), *limits),
+        "parts": parts,
         "outcomes": [(name, *OUTCOMES.get(name, ("?", "unsure")), count) for name, count in outcomes.most_common()],
         "verdicts": [(name, *VERDICTS[name], verdicts[name]) for name in VERDICTS if verdicts[name]],
         "virtual_s": sum(result.virtual_s or 0.0 for result in data.cells),
@@ -53,7 +54,7 @@ def _question(data: RunData) -> tuple[str, ...]:
     parts = [plan.description] if plan.description else []
     for experiment in plan.experiments:
         if experiment.name in run:
-            factors = ", ".join(data.factor_title(factor) for factor in experiment.factors)
+            factors = ", ".join(data.plan.factor_title(factor) for factor in experiment.factors)
             varied = f" (varied: {factors})" if factors else ""
             parts.append(
                 f"{experiment.title}{varied}." if experiment.title else f"Varied: {factors}." if factors else ""
@@ -61,36 +62,22 @@ def _question(data: RunData) -> tuple[str, ...]:
     return tuple(part for part in parts if part)
 
 
-def _concluded(data: RunData, claims: Sequence[Statement]) -> dict[str, Any]:
-    """concluded: the heading "52 conclusions of A Paper on Linux 6.12", empty if there are none. counted: (words,
-    symbol, CSS class) of each verdict. columns: the number that hold under the levels of each column, in words.
-    """
-    own = [claim for claim in claims if claim.claim_class == "conclusion"]
-    if not own:
-        return {"concluded": "", "counted": (), "columns": ""}
-    paper = next((f" of {source.title}" for source in data.plan.sources if source.kind == "paper"), "")
-    verdicts = Counter(claim.own.verdict for claim in own)
-    chips = tuple(
-        (verdict_words(Counter({name: verdicts[name]})), *VERDICTS[name]) for name in VERDICTS if verdicts[name]
-    )
+def _columns(data: RunData, claims: Sequence[Statement]) -> tuple[str, ...]:
+    """How many conclusions hold by what is measured alone, here and under the levels of each column."""
     sentences = []
     for column in data.plan.columns:
-        pairs = [
-            (ours.verdict, theirs.verdict)
-            for claim in own
-            for ours in claim.own.values
-            for theirs in claim.own.values
-            if ours.kind == "own" and theirs.title == column.title
-        ]
+        pairs = []
+        for claim in claims:
+            verdicts = {value.name: value.verdict for value in claim.own.values}
+            if claim.claim_class == "conclusion" and column.name in verdicts:
+                pairs.append((verdicts["measured"], verdicts[column.name]))
         if pairs:
             here, there = (sum(pair[at] == "holds" for pair in pairs) for at in (0, 1))
-            if verdicts["its own source refutes it"]:  # what is counted above leaves those out
-                alone = f"Judged by what is measured alone, {here} of {len(pairs)} hold on {data.system}"
-                sentences.append(f"{alone}, and {there} of {len(pairs)} on {column.title}.")
-            else:
-                sentences.append(f"On {column.title} {there} of {len(pairs)} hold.")
-    concluded = f"{counted(len(own), 'conclusion')}{paper} on {data.system}"
-    return {"concluded": concluded, "counted": chips, "columns": " ".join(sentences)}
+            sentences.append(
+                f"Judged by what is measured alone, {here} of {counted(len(pairs), 'conclusion')} hold on"
+                f" {data.system}, and {there} on {column.title}."
+            )
+    return tuple(sentences)
 
 
 def _part(data: RunData) -> tuple[str, ...]:
@@ -106,15 +93,12 @@ def _part(data: RunData) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def _key(data: RunData, claims: Sequence[Statement]) -> tuple[str, ...]:
-    """The key numbers of a run that draws no conclusion of a paper."""
-    if any(claim.claim_class == "conclusion" for claim in claims):
-        return ()
+def _key(data: RunData) -> Iterator[str]:
+    """The key numbers of a run without claims."""
     done = [result.id for result in data.cells if result.outcome == COMPLETED]
     measured = (one for cell_id in done for one in data.measured.get(cell_id, ()))
-    return tuple(
-        f"{sentence[:1].upper()}{sentence[1:]}." for sentence in key_numbers(len(done), measured, data.metrics)
-    )
+    for sentence in key_numbers(len(done), measured, data.metrics):
+        yield f"{sentence[:1].upper()}{sentence[1:]}."
 
 
 def _cells(cells: Sequence[CellResult]) -> tuple[str, ...]:

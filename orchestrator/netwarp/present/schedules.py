@@ -47,7 +47,7 @@ def _title(data: RunData, row: Row) -> str:
     """The experiment, and the levels by which its maps differ."""
     experiment = next((each for each in data.plan.experiments if each.name == row["experiment"]), None)
     varied = [name for name in (experiment.factors if experiment else ()) if name != row["factor"] and row[name] != "-"]
-    levels = ", ".join(data.level_title(name, row[name]) for name in varied)
+    levels = ", ".join(data.plan.level_title(name, row[name]) for name in varied)
     title = (experiment.title or experiment.name) if experiment else row["experiment"]
     return f"{levels}: {title}" if levels else title
 

@@ -43,7 +43,7 @@ def level_settings(data: RunData) -> tuple[tuple[str, tuple[tuple[str, str], ...
     """(factor, (level, what it sets) of each level)."""
     return tuple(
         (
-            data.factor_title(factor.name),
+            data.plan.factor_title(factor.name),
             tuple((level.title or level.name, ", ".join(level.sets)) for level in factor.levels),
         )
         for factor in data.plan.factors

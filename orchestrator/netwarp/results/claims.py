@@ -25,10 +25,9 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 from ..core.numbers import fixed, plain
-from ..core.outputs import ANY_LEVEL, FLOW, Claim, Levels
+from ..core.outputs import ANY_LEVEL, FLOW, Claim, Levels, Verdict
 from ..core.schedules import UNDISTURBED
 from ..core.types import Cell
 from ..core.units import counted_of
@@ -36,9 +35,6 @@ from .contrasts import Contrast, contrasts, mean_of
 from .run_results import RepeatedValue, Results
 from .single_draw_bounds import Bounds, Kind, Spread, bounds, spreads
 
-Verdict = Literal[
-    "holds", "does not hold", "inconclusive", "its own source refutes it", "not testable here", "not tested"
-]
 NO_QUOTIENT = "a number to divide by, or to take the logarithm of, is 0"
 SLACK = 1e-12
 """Tolerance of a closed bound: numbers that are equal on paper may differ in their last bit."""

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import msgspec
 
+from ..core.outputs import Verdict
 from ..core.types import CellOutcome, Measurement, Outcome
 from ..plan.types import Plan, Selection
-from .claims import Judged, Verdict, flows_of, judge
+from .claims import Judged, flows_of, judge
 from .run_results import Results
 
 Published = dict[str, dict[str, Judged]]

@@ -1,39 +1,46 @@
-"""The levels of a factor for which a claim holds, said where it was tested over several."""
+"""Under which conditions a claim holds, in words: levels tested alone, and what those that turn it share."""
 
 from netwarp.present import claim_blocks
 from netwarp.present.claim_blocks import Statement
 
-
-def one_test(verdict: str, alone: tuple[str, str] | None = None, condition: str = "") -> claim_blocks.Tested:
-    return claim_blocks.Tested("C1", condition, verdict, "", "", "", "", "", (), alone)
+LONG, TWO_S, MTCP = (("run length", "100 s"), ("run length", "2 s"), ("network", "mtcp"))
 
 
-def statement(*tests: claim_blocks.Tested) -> Statement:
-    return Statement("C1", "It helps.", "", "", tests, levels=(("run length", "8 s"), ("network", "wired")))
+def statement(*tests: tuple[str, tuple[tuple[str, str], ...]]) -> Statement:
+    """Of tests: verdict, and levels that differ from its own."""
+    made = tuple(claim_blocks.Tested("C1", levels, verdict, "", "", "", "", "") for verdict, levels in tests)
+    return Statement("C1", "It helps.", "", "", made, levels=(("run length", "8 s"), ("network", "wired")))
 
 
-def test_levels_are_told_apart_and_stand_in_order() -> None:
+def test_levels_tested_alone_are_told_apart_and_stand_in_order() -> None:
     claim = statement(
-        one_test("holds"),
-        one_test("does not hold", ("run length", "100 s"), "run_length: 100 s"),
-        one_test("holds", ("run length", "20 s"), "run_length: 20 s"),
-        one_test("does not hold", ("run length", "2 s"), "run_length: 2 s"),
-        one_test("does not hold", None, "run_length: 2 s, network: mtcp"),
+        ("holds", ()),
+        ("does not hold", (LONG,)),
+        ("holds", (("run length", "20 s"),)),
+        ("does not hold", (TWO_S,)),
+        ("does not hold", (TWO_S, MTCP)),
     )
     assert claim.ranges == {"run length": "holds for 8 s, 20 s, does not hold for 2 s, 100 s"}
-    assert claim.robustness == (
-        "holds in 2 of 5 conditions; by run length: holds for 8 s, 20 s,"
-        " does not hold for 2 s, 100 s; not with run_length: 2 s, network: mtcp"
+    assert claim.held == "2 of 5"
+    assert claim.turned == "run length: 2 s", "in each test with it that is not in the range"
+
+
+def test_what_turns_it_is_named_by_the_levels_that_always_do() -> None:
+    queue = ("queue", "red")
+    claim = statement(
+        ("holds", ()),
+        ("does not hold", (MTCP,)),
+        ("does not hold", (MTCP, queue)),
+        ("does not hold", (MTCP, TWO_S)),
+        ("holds", (queue,)),
+        ("holds", (TWO_S,)),
     )
-    assert claim.verdict == "holds in 2 of 5"
+    assert claim.turned == "network: mtcp"
+    assert claim.robustness == "holds in 3 of 6 conditions; not with network: mtcp"
+    mixed = statement(("holds", ()), ("does not hold", (MTCP, queue)), ("holds", (MTCP,)), ("holds", (queue,)))
+    assert mixed.turned == "network: mtcp and queue: red", "neither does alone"
 
 
-def test_two_levels_are_no_range() -> None:
-    claim = statement(one_test("holds"), one_test("does not hold", ("network", "mtcp"), "network: mtcp"))
-    assert claim.ranges == {}
-    assert claim.robustness == "holds in 1 of 2 conditions; not with network: mtcp"
-
-
-def test_a_factor_without_a_level_of_its_own_is_no_range() -> None:
-    claim = statement(one_test("holds"), *(one_test("holds", ("queue", level)) for level in ("red", "pie")))
-    assert claim.ranges == {}
+def test_two_levels_are_no_range_nor_is_a_factor_without_a_level_of_its_own() -> None:
+    assert statement(("holds", ()), ("does not hold", (MTCP,))).ranges == {}
+    assert statement(("holds", ()), *(("holds", (("queue", level),)) for level in ("red", "pie"))).ranges == {}

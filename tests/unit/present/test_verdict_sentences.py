@@ -1,4 +1,4 @@
-"""The first screens of a report: a sentence a conclusion with every source's number, and the set-up."""
+"""The first screens: the answer in a sentence, the grid of claims, counts, and the set-up."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from netwarp.cli.summary import print_summary
+from netwarp.core.errors import SpecError
 from netwarp.engine.run_directory import open_run
 from netwarp.present.claim_blocks import Statement, statements
-from netwarp.present.conclusions import conclusions, counts, distances
+from netwarp.present.conclusions import Field, answer, claim_grid, counts, distances, filled
 from netwarp.present.pages.build import make_report
 from netwarp.present.run_data import read_run
-from netwarp.present.run_summary import _concluded
 from netwarp.present.setup import level_settings, networks
 from netwarp.store.run_dir import RunDir
 from support.report_kit import RATE_BIT_S, goodput, plan_of, spec_text, write_run
@@ -31,6 +32,7 @@ levels = ["near", "far"]
 SENTENCE = 'paper = { ko = "둘이 낫다.", en = "Two are better." }\n'
 CLAIMS = f"""\
 headline = ["C2"]
+summary = {{ text = "Mostly: {{C2.measured.size}} less (paper: {{C2.paper}}).", presumes = {{ C2 = "holds" }} }}
 [source.paper]
 title = "A Paper 2009"
 kind = "paper"
@@ -103,15 +105,66 @@ def measured(run: RunDir, **levels: str) -> float:
     return goodput(cell.cell)
 
 
-def test_the_headline_comes_first_and_has_every_sources_number(run: RunDir, said: tuple[Statement, ...]) -> None:
-    first, second = conclusions(said, first=read_run(run).plan.headline)
+def test_the_grid_has_the_headline_first_and_every_sources_number(run: RunDir, said: tuple[Statement, ...]) -> None:
+    grid = claim_grid(read_run(run).plan, said)
+    assert grid.columns == (("paper", "paper"), ("measured", "Linux 6.12"), ("era", "Linux as then"))
+    assert [[claim.id for claim in part] for part in (grid.first, grid.rest, grid.causes)] == [["C2"], ["C1"], ["C4"]]
     tcp = [measured(run, variant="tcp", outage=outage, stack="today") for outage in ("20 s", "0 s")]
-    lead = tcp[0] / tcp[1] - 1
-    assert first.text.startswith("C2 An outage of 20 s costs TCP more than a tenth: difference: A Paper 2009 −38.1")
-    assert f"Linux 6.12 −{abs(100 * lead):.1f} %" in first.text and "Linux as then −" in first.text
-    assert first.text.endswith(": holds")
-    assert "A Simulator" not in first.text, "it has no number of that"
-    assert second.claim.id == "C1" and second.text.endswith(": does not hold")
+    paper, own, era = grid.row(grid.first[0])
+    assert own == Field("holds", f"−{100 * (1 - tcp[0] / tcp[1]):.1f} %", "own")
+    assert (paper.verdict, paper.text, era.verdict) == ("holds", "−38.1 %", "holds")
+    assert grid.row(grid.rest[0])[1].note == "holds in 1 of 2"
+    assert [field.text for field in grid.row(grid.causes[0])] == ["says so", "not testable here", ""]
+
+
+def test_the_answer_has_the_numbers_of_its_claims(run: RunDir, said: tuple[Statement, ...]) -> None:
+    """Where a verdict that it presumes is another, it is not said: which one, and the counts, stand in its place."""
+    plan = read_run(run).plan
+    assert re.fullmatch(r"Mostly: \d+\.\d % less \(paper: −38\.1 %\)\.", answer(plan, said, "Linux 6.12"))
+    assert answer(replace(plan, summary=None), said, "Linux 6.12") == counts(said, "Linux 6.12")[0]
+    assert plan.summary is not None
+    other = replace(plan, summary=replace(plan.summary, presumes={"C2": "does not hold"}))
+    assert "(C2: holds). Of 2 conclusions" in answer(other, said, "Linux 6.12")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("{C2.verdict}, {C2.expected}", "holds, < −10 %"),
+        ("{C2.paper.times}", "0.62"),
+        ("{C1.conditions}", "1 of 2"),
+        ("{C1.verdict @ failover=default}", "holds"),
+    ],
+)
+def test_a_template_has_words_and_forms_of_numbers(text: str, shown: str, said: tuple[Statement, ...]) -> None:
+    assert filled(text, said) == shown
+
+
+@pytest.mark.parametrize("text", ["{C9.measured}", "{C4.measured}", "{C2.simulator}", "{C1.measured @ length=near}"])
+def test_a_template_over_a_number_that_is_not_there_is_an_error(text: str, said: tuple[Statement, ...]) -> None:
+    with pytest.raises(SpecError, match=re.escape(text)):
+        filled(text, said)
+
+
+@pytest.mark.parametrize(
+    ("text", "presumes", "problem"),
+    [
+        ("{C9.measured}", '{ C2 = "holds" }', 'there is no "C9"'),
+        ("{C2.papre}", '{ C2 = "holds" }', 'there is no "papre", did you mean "paper"'),
+        ("{C2.paper.big}", '{ C2 = "holds" }', 'there is no "big"'),
+        ("{C2.paper}", '{ C1 = "holds" }', "says nothing of C2"),
+        ("{C2.paper}", '{ C2 = "hold" }', "is no verdict"),
+    ],
+)
+def test_an_answer_that_names_what_is_not_there_is_refused(
+    text: str, presumes: str, problem: str, tmp_path: Path
+) -> None:
+    lines = [
+        f'summary = {{ text = "{text}", presumes = {presumes} }}' if one.startswith("summary") else one
+        for one in CLAIMS.splitlines()
+    ]
+    with pytest.raises(SpecError, match=problem):
+        plan_of(spec_text(more=STACKS, extra=', "stack", "length"'), tmp_path, "\n".join(lines))
 
 
 def test_what_is_of_the_robustness_part_is_in_no_sum_and_said_apart(run: RunDir, said: tuple[Statement, ...]) -> None:
@@ -119,22 +172,22 @@ def test_what_is_of_the_robustness_part_is_in_no_sum_and_said_apart(run: RunDir,
     assert [test.condition for test in claim.tests[1:]] == ["length: far", "failover: default"]
     assert [test.condition for test in claim.others] == ["failover: default"] and claim.left_out == 1
     assert claim.robustness == "holds in 1 of 2 conditions with today's stack; it does with failover: default"
-    assert claim.verdict == "does not hold"
     page = " ".join((run.report / "index.html").read_text().split())
     assert "1 more test of them under conditions that the source does not state belong" in page
     assert "were not tested" not in page and "was not tested" not in page
 
 
 def test_the_terminal_says_the_same(
-    run: RunDir, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    run: RunDir, said: tuple[Statement, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Sentence, grid, counts, and the run directory last."""
     monkeypatch.setenv("COLUMNS", "300")
     print_summary(open_run(run.root))
     lines = capsys.readouterr().out.splitlines()
-    order = [line.split()[1] for line in lines if re.match(r"- C\d ", line)]
-    assert order == ["C2", "C1", "C4"]
-    assert "the same under other conditions: 1 holds" in lines
-    assert any("--only robustness" in line for line in lines)
+    assert lines[2] == answer(read_run(run).plan, said, "Linux 6.12")
+    assert [line.split()[0] for line in lines if re.match(r" *C\d ", line)] == ["C2"]
+    assert any(line.startswith("4 claims: ") for line in lines) and any("--only robustness" in line for line in lines)
+    assert lines[-1] == str(run.root)
 
 
 def test_a_claim_that_its_paper_contradicts_is_said_alike_everywhere(
@@ -151,7 +204,7 @@ def test_a_claim_that_its_paper_contradicts_is_said_alike_everywhere(
     open_run(run.root).write_junit(run.root / "junit.xml")
     page = (run.report / "index.html").read_text()
     text = re.sub(r"<[^>]*>", "", page[: page.index('id="report-data"')])
-    assert "1 the paper itself contradicts (C3)" in terminal
+    assert "1 the paper itself contradicts" in terminal
     assert words in text and words in (run.root / "junit.xml").read_text()
     assert name not in terminal + text + (run.root / "junit.xml").read_text()
 
@@ -168,22 +221,14 @@ def test_classes_are_counted_apart_and_numbers_are_a_distance(run: RunDir, said:
     assert distances(said) == "", "one number is no distribution"
 
 
-def test_the_page_shows_conclusions_before_anything_else(run: RunDir) -> None:
+def test_the_page_says_the_answer_before_anything_else(run: RunDir, said: tuple[Statement, ...]) -> None:
     page = (run.report / "index.html").read_text()
-    places = [
-        page.index(text) for text in ('class="trust"', "does it hold?", "The set-up", 'id="claims"', 'id="cells"')
-    ]
+    first = (answer(read_run(run).plan, said, "Linux 6.12"), 'class="verdicts"', 'id="setup"', 'id="claims"')
+    places = [page.index(text) for text in (*first, 'id="counts"', 'id="cells"')]
     assert places == sorted(places)
-    text = " ".join(re.sub(r"<[^>]*>", "", page).split())
-    assert "2 conclusions of A Paper 2009 on Linux 6.12: \u2713 1 holds \u2717 1 does not hold" in text
-    assert "On Linux as then 1 of 2 hold." in text
-    assert "How sure: exact: nothing here is random" in text and "95 % interval of 5 repetitions" in text
-    (numbers,) = re.findall(r"C2 [^.]*\. (.*?) How sure", text[: text.index("The set-up")])
-    assert re.fullmatch(
-        r"\w+: paper \S+ % \u2713, Linux 6.12 \S+ %( \[.*\])? \u2713, Linux as then \S+ % \u2713"
-        r" \(needed: &lt; \u221210 %\)",
-        numbers,
-    )
+    text = " ".join(re.sub(r"<[^>]*>", "", page[: page.index('id="setup"')]).split())
+    assert "exact: nothing here is random" in text and "95 % interval of 5 repetitions" in text
+    assert "needed: &lt; −10 %" in text and "“" not in text and "Two are better." in text
 
 
 def test_flows_that_are_alike_are_one_row_of_the_set_up(tmp_path: Path) -> None:
@@ -239,11 +284,11 @@ def test_claims_csv_has_a_column_for_each(run: RunDir) -> None:
     assert tcp[0] < RATE_BIT_S
 
 
-def test_the_first_screen_counts_the_conclusions_of_each_column(run: RunDir, said: tuple[Statement, ...]) -> None:
+def test_the_counts_say_how_many_hold_in_each_column(run: RunDir, said: tuple[Statement, ...]) -> None:
     own = [claim for claim in said if claim.claim_class == "conclusion"]
-    holds = sum(
-        value.verdict == "holds" for claim in own for value in claim.own.values if value.title == "Linux as then"
+    here, there = (
+        sum(value.verdict == "holds" for claim in own for value in claim.own.values if value.name == name)
+        for name in ("measured", "era")
     )
-    sentence = f"On Linux as then {holds} of {len(own)} hold."
-    assert sentence in (run.report / "index.html").read_text()
-    assert _concluded(read_run(run), own * 3)["columns"] == f"On Linux as then {3 * holds} of {3 * len(own)} hold."
+    sentence = f"{here} of 2 conclusions hold on Linux 6.12, and {there} on Linux as then."
+    assert sentence in " ".join((run.report / "index.html").read_text().split())

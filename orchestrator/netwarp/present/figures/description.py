@@ -201,10 +201,10 @@ def level_axis(data: RunData, factor: str, levels: Sequence[str]) -> Axis:
     categories in the order given.
     """
     distinct = list(dict.fromkeys(levels))
-    title = data.factor_title(factor)
+    title = data.plan.factor_title(factor)
     numeric = _in_one_unit(distinct)
     if numeric is None:
-        return place_axis(title, [data.level_title(factor, level) for level in distinct])
+        return place_axis(title, [data.plan.level_title(factor, level) for level in distinct])
     at, unit = numeric
     return Axis(title, unit, log_or_linear(at), at, tuple(given(value, 6) for value in at))
 

@@ -54,7 +54,7 @@ def line_key(factors: Sequence[str], levels: Sequence[str]) -> str:
 def line_label(data: RunData, factors: Sequence[str], levels: Sequence[str]) -> str:
     """A variant in words."""
     pairs = zip(factors, levels, strict=True)
-    return ", ".join(data.level_title(f, level) for f, level in pairs if level != "-") or "all"
+    return ", ".join(data.plan.level_title(f, level) for f, level in pairs if level != "-") or "all"
 
 
 def _series(

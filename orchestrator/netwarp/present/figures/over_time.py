@@ -92,7 +92,7 @@ def _curve(
     data: RunData, figure: TimeSeries, cell: str, key: str, rows: Rows, factors: Sequence[str], divisor: float
 ) -> Series:
     row = rows[0]
-    words = [data.level_title(name, row[name]) for name in factors if row[name] != "-"]
+    words = [data.plan.level_title(name, row[name]) for name in factors if row[name] != "-"]
     words += [row["flow"]] if len(figure.flows) > 1 else []
     words += [f"path {row['path']}"] if row["path"] else []
     words += [SERIES_TITLES.get(row["series"], row["series"])] if len(figure.series) > 1 else []
@@ -146,7 +146,7 @@ def make_events(data: RunData, table: EventTable) -> dict[str, Any] | None:
     heads = ("time (s)", "event", "at", "path", "what", "note")
     groups = [
         (
-            ", ".join(data.level_title(name, rows[0][name]) for name in factors if rows[0][name] != "-"),
+            ", ".join(data.plan.level_title(name, rows[0][name]) for name in factors if rows[0][name] != "-"),
             cell,
             NumberTable(table.title, heads, ("number", "bytes"), tuple(map(_event, rows))),
         )

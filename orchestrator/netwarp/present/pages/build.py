@@ -171,7 +171,9 @@ def explore_data(data: RunData) -> dict[str, Any]:
                     "kind": axis.kind,
                     "levels": levels,
                     "at": axis.at,
-                    "titles": [data.level_title(factor.name, level) if level != "-" else "\u2013" for level in levels],
+                    "titles": [
+                        data.plan.level_title(factor.name, level) if level != "-" else "\u2013" for level in levels
+                    ],
                 }
             )
     columns = sorted({(metric, flow) for (_, flow, metric), value in data.values.items() if value is not None})

@@ -41,7 +41,7 @@ def cell_view(data: RunData, result: CellResult) -> CellView:
         "id": result.id,
         "experiment": cell.experiment,
         "factors": [
-            {"factor": data.factor_title(factor), "level": data.level_title(factor, level)}
+            {"factor": data.plan.factor_title(factor), "level": data.plan.level_title(factor, level)}
             for factor, level in cell.factors.items()
             if level != "-"
         ],
