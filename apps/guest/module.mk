@@ -8,3 +8,6 @@ netns-exec_SRC := guest/netns-exec.c guest/interfaces.c guest/launch.c
 netns-exec_LDFLAGS := -static
 LIBRARIES += seed.so
 seed.so_SRC := guest/seed.c
+# preloaded into the user's programs in virtual time: one that spins on the clock is put to sleep
+LIBRARIES += program-clock.so
+program-clock.so_SRC := guest/program_clock.c

@@ -112,10 +112,13 @@ def rows_of_flow(capture: Capture, table: str, flow: int) -> Rows:
 
 def rows_of_flows(capture: Capture, table: str, flows: Sequence[int]) -> Rows:
     """The rows of several flows together, in the order of the capture."""
+    rows: Rows = getattr(capture, table)
+    if not flows:
+        return rows[:0]
     if len(flows) == 1:
         return rows_of_flow(capture, table, flows[0])
     order = _flow_order(capture, table)
-    return take_rows(getattr(capture, table), np.sort(np.concatenate([order.places(flow) for flow in flows])))
+    return take_rows(rows, np.sort(np.concatenate([order.places(flow) for flow in flows])))
 
 
 def _flow_order(capture: Capture, table: str) -> FlowOrder:

@@ -17,7 +17,8 @@ class BuiltFile:
 
     path: relative to BUILD. in_cell: the name under which it is put into each cell's directory ("": it is not).
     guest_only: only guests need it. launcher: it starts a sandbox and has no part in what a cell measures.
-    agents_only: only cells with agents need it. pages_only: only cells with pages need it.
+    agents_only: only cells with agents need it. pages_only: only cells with pages need it. programs_only: only
+    cells with a program of the user's.
     """
 
     path: str
@@ -26,6 +27,7 @@ class BuiltFile:
     launcher: bool = False
     agents_only: bool = False
     pages_only: bool = False
+    programs_only: bool = False
 
 
 BUILT_FILES = (
@@ -37,6 +39,7 @@ BUILT_FILES = (
     BuiltFile("bin/web-client", in_cell="bin/web-client", pages_only=True),
     BuiltFile("bin/probe"),
     BuiltFile("lib/seed.so", in_cell="seed.so", guest_only=True),
+    BuiltFile("lib/program-clock.so", in_cell="bin/program-clock.so", guest_only=True, programs_only=True),
     BuiltFile("lib/libnetwarp_analyzer.so"),
     BuiltFile("bin/guest-exec", launcher=True),
     BuiltFile("bin/netns-exec", launcher=True),

@@ -46,7 +46,7 @@ from .cell_verdict import (
 )
 from .host_load import HostState, SteadyClock, host_state
 from .privileges import User, hand_over, take_back, unprivileged
-from .user_programs import arch_used, install_arch, missing_arch, missing_program, programs_used
+from .user_programs import arch_used, check_spinning, install_arch, missing_arch, missing_program, programs_used
 
 log = logging.getLogger(__name__)
 
@@ -200,7 +200,14 @@ class SandboxBackend(abc.ABC):
         """The programs that its sandbox needs."""
         agents = any(node.agent is not None for node in cell.nodes)
         pages = any(flow.is_page for flow in cell.flows)
-        return [file for file in self.files if (agents or not file.agents_only) and (pages or not file.pages_only)]
+        programs = any(flow.program is not None for flow in cell.flows)
+        return [
+            file
+            for file in self.files
+            if (agents or not file.agents_only)
+            and (pages or not file.pages_only)
+            and (programs or not file.programs_only)
+        ]
 
     def _boot(self, cell: Cell, directory: CellDir, more: list[str], steady: SteadyClock) -> str:
         """Run the sandbox to its end; returns how its process ended. Raises Interrupted, CellError (hang)."""
@@ -275,6 +282,7 @@ class SandboxBackend(abc.ABC):
                 host = msgspec.structs.replace(HostLoad(), **ticks)
         elif verdict.outcome is Outcome.COMPLETED:
             checks.append(check_memory(records))
+            checks += check_spinning(cell, directory.root, self.clock.t0_realtime_ns or 0)
         clock = self.clock_check(steady)
         if clock is not None:
             checks.append(clock)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import re
 import shutil
 import subprocess
@@ -13,19 +14,15 @@ from collections.abc import Iterator
 from pathlib import Path, PurePath
 
 from ..core.executables import find_executable
-from ..core.types import Cell
+from ..core.types import Cell, Check
 from ..core.unpacked import UNPACKED_PACKAGES
 from ..experiment.programs import UNPACKED
-from ..testbed.arguments import EMULATORS, archs, sender_file
+from ..testbed.arguments import EMULATORS, archs, sender_file, spun_file
 
 SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """The path in which cell-init looks a program up (apps/cell-init/process.c, DEFAULT_PATH)."""
 PACKAGES = {"iperf3": "iperf3", "ping": "iputils-ping"}
 """Debian's."""
-SPINNING = frozenset({"iperf3"})
-"""Programs known to read the clock until an instant: in virtual time they hardly make progress
-(docs/limitations.md).
-"""
 VERSION = {"iperf3": "--version", "ping": "-V", "qemu-aarch64-static": "--version"}
 """The commands that print the version of the ready-made programs. Other programs are not run for it."""
 ANSWER_S = 10
@@ -59,19 +56,21 @@ def missing_program(cell: Cell) -> str:
     return ""
 
 
-def spinning_program(cell: Cell) -> str:
-    """The reason why a cell cannot run in virtual time: its first program that is known to spin on the clock; "" if
-    there is none.
-    """
-    for flow, arguments in _lists(cell):
-        for text in arguments:
-            if PurePath(text).name in SPINNING:
-                name = PurePath(text).name
-                return (
-                    f"flow {flow}: {name} spins on the clock, and in virtual time computing takes no time, so it "
-                    "would never end; use --backend guest or netns"
+def check_spinning(cell: Cell, directory: Path, t0_ns: int) -> list[Check]:
+    """For each end of a flow that spun on the virtual clock: since when it is put to sleep (docs/limitations.md)."""
+    checks = []
+    for flow in cell.flows:
+        for role in ("sender", "receiver"):
+            path = directory / spun_file(flow, role)
+            if flow.program is not None and path.exists():
+                first_ns = json.loads(path.read_text().splitlines()[0])["realtime_ns"]
+                program = PurePath(flow.program.of(role)[0]).name
+                detail = (
+                    f"{program} read the clock without sleeping from {(first_ns - t0_ns) / 1e9:.3f} s on: it "
+                    "slept up to 1 ms at each such read"
                 )
-    return ""
+                checks.append(Check(f"clock of {flow.name}.{role}", True, detail))
+    return checks
 
 
 def programs_used(cell: Cell) -> dict[str, dict[str, str | None]]:

@@ -26,7 +26,6 @@ from ..store.run_dir import CellDir
 from ..testbed.compile import Clock
 from .privileges import open_to_all
 from .sandbox import SandboxBackend
-from .user_programs import spinning_program
 
 NEWER_SCHEDULERS = ("fc", "wfq")
 """SCTP's, which Linux 6.1 does not know."""
@@ -164,12 +163,6 @@ class VirtualBackend(GuestBackend):
     clock = Clock(t0_realtime_ns=T0_REALTIME_NS)
     lateness_ns = VIRTUAL_LATENESS_NS
     wall_clock = False
-
-    def refuses(self, cell: Cell) -> str:
-        """Refuses a program that spins on the clock: a clock read advances virtual time by 256 ns, and nothing else
-        does while it spins.
-        """
-        return spinning_program(cell) or super().refuses(cell)
 
 
 class DistributionBackend(GuestBackend):

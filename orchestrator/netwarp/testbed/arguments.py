@@ -146,24 +146,42 @@ WRITABLE = "/run"
 read-only in a guest."""
 
 
-def listener_steps(flow: Flow, program: Program, layout: Layout, timeout_ns: int) -> Iterator[Step]:
-    """Starts the end that listens before T0 and waits until it prints that it does; no steps if none listens."""
+def listener_steps(flow: Flow, program: Program, layout: Layout, timeout_ns: int, *, virtual: bool) -> Iterator[Step]:
+    """Starts the end that listens before T0 and waits until it prints that it does; no steps if none listens.
+
+    virtual: on the virtual clock a program that spins on the clock is put to sleep (apps/guest/program_clock.c).
+    """
     if not program.of(flow.listener):
         return
-    yield _program(flow, flow.listener, program, layout)
+    yield _program(flow, flow.listener, program, layout, virtual=virtual)
     if program.ready:
         yield step("output", id=f"{flow.name}.{flow.listener}", text=program.ready, timeout_ns=timeout_ns)
 
 
-def opener_steps(flow: Flow, program: Program, layout: Layout) -> Iterator[Step]:
+def opener_steps(flow: Flow, program: Program, layout: Layout, *, virtual: bool) -> Iterator[Step]:
     """Starts the other end at the flow's start; sends it SIGINT at the flow's stop if the program asks for it."""
-    yield _program(flow, flow.opener, program, layout, flow.start_ns)
+    yield _program(flow, flow.opener, program, layout, flow.start_ns, virtual=virtual)
     if program.interrupt:
         yield step("signal", id=f"{flow.name}.{flow.opener}", signal=int(signal.SIGINT), at_ns=flow.stop_ns)
 
 
+def spun_file(flow: Flow, role: str) -> str:
+    """Where program-clock.so writes, in a cell's directory, that a program spun on the clock."""
+    return f"apps/{flow.name}.{role}.spun"
+
+
+CELL_IN_GUEST = "/proc/1/cwd"
+"""A cell's directory as every process of its guest can name it: a program may change its own directory."""
+
+
 def _program(
-    flow: Flow, role: Literal["sender", "receiver"], program: Program, layout: Layout, at_ns: int | None = None
+    flow: Flow,
+    role: Literal["sender", "receiver"],
+    program: Program,
+    layout: Layout,
+    at_ns: int | None = None,
+    *,
+    virtual: bool,
 ) -> Step:
     node = flow.sender if role == "sender" else flow.receiver
     filled = fill_in(program.of(role), flow, layout)
@@ -176,7 +194,12 @@ def _program(
         stderr=f"apps/{flow.name}.{role}.stderr",
         flow=1,  # this process is an end of a flow: machines.py
         arg=filled,
-        env=[f"TMPDIR={WRITABLE}", *([f"LD_LIBRARY_PATH={':'.join(library_folders())}"] if unpacked else [])],
+        env=[
+            f"TMPDIR={WRITABLE}",
+            *([f"LD_LIBRARY_PATH={':'.join(library_folders())}"] if unpacked else []),
+            *([f"LD_PRELOAD={CELL_IN_GUEST}/bin/program-clock.so"] if virtual else []),
+            *([f"NETWARP_SPUN={CELL_IN_GUEST}/{spun_file(flow, role)}"] if virtual else []),
+        ],
         command=f"ip netns exec {node} {' '.join(filled)} &",
         at_ns=at_ns,
     )

@@ -88,6 +88,11 @@ class Clock:
     """On the wall clock: how often it is measured how late the sandbox wakes, late after `late_ns`. 0: not at all."""
     late_ns: int = 0
 
+    @property
+    def virtual(self) -> bool:
+        """True for the virtual clock: T0 is a fixed instant."""
+        return self.t0_realtime_ns is not None
+
 
 @dataclass(slots=True)
 class Compiled:
@@ -170,7 +175,7 @@ def compile_cell(
     down and up (a switch, a power plug): a `link` event on them has no step.
     """
     layout = make_layout(cell, devices)
-    shaping = Shaping(cell, layout, LATE_NS[clock.t0_realtime_ns is None])
+    shaping = Shaping(cell, layout, LATE_NS[not clock.virtual])
     dying = frozenset(node for node, agent in agents_of(cell).items() if agent.dies_ns is not None)
     out = Compiled(layout, installed=shaping.expected(), dying=dying, relays=relays(cell, layout))
     out.add(step("sandbox", kind=clock.sandbox))
@@ -209,19 +214,19 @@ def compile_cell(
     tokens = {flow.name: flow_token(cell, flow, secret) for flow in cell.flows}
     for flow in cell.flows:
         if flow.program is not None:
-            out.steps += listener_steps(flow, flow.program, layout, clock.setup_ns)
+            out.steps += listener_steps(flow, flow.program, layout, clock.setup_ns, virtual=clock.virtual)
             continue
         out.add(_spawn(flow, flow.listener, layout, tokens[flow.name]))
         out.add(step("output", id=f"{flow.name}.{flow.listener}", text='"listening"', timeout_ns=clock.setup_ns))
     ours = [flow for flow in cell.flows if flow.program is None]
-    early = [flow for flow in ours if flow.start_ns < LEAD_NS and clock.t0_realtime_ns is not None]
+    early = [flow for flow in ours if flow.start_ns < LEAD_NS and clock.virtual]
     for flow in early:  # spawned at T0 it would be late: starting a program takes some microseconds
         out.add(_spawn(flow, flow.opener, layout, tokens[flow.name]))
     out.add(step("ready"))
     # a quarter of the time from ready to T0 is for being late with what comes first
     earliest_ns = 0 if clock.t0_after_ready_ns is None else -clock.t0_after_ready_ns * 3 // 4
     late = [flow for flow in cell.flows if flow not in early]
-    starts = _sender_steps(late, tokens, earliest_ns, layout)
+    starts = _sender_steps(late, tokens, earliest_ns, layout, virtual=clock.virtual)
     _timeline(cell, itertools.chain(agent_signals(cell), starts), layout, shaping, out, elsewhere)
     over = {"file": clock.over_file} if clock.over_file else {}
     out.last_step = out.add(step("end", at_ns=last_ns, early=1, **over, grace_ns=clock.grace_ns))
@@ -377,10 +382,12 @@ def _spawn(
     )
 
 
-def _sender_steps(flows: list[Flow], tokens: dict[str, int], earliest_ns: int, layout: Layout) -> Iterator[Step]:
+def _sender_steps(
+    flows: list[Flow], tokens: dict[str, int], earliest_ns: int, layout: Layout, *, virtual: bool
+) -> Iterator[Step]:
     for flow in flows:
         if flow.program is not None:  # begins when it is started; netwarp's own sender sleeps until its start
-            yield from opener_steps(flow, flow.program, layout)
+            yield from opener_steps(flow, flow.program, layout, virtual=virtual)
         else:
             at_ns = max(earliest_ns, flow.start_ns - LEAD_NS)
             yield _spawn(flow, flow.opener, layout, tokens[flow.name], at_ns)

@@ -153,11 +153,13 @@ def refused(program: str, protocol: str = "tcp") -> tuple[str, str]:
     return VirtualBackend(Path("linux"), BUILD).refuses(cell), NetnsBackend(BUILD).refuses(cell)
 
 
-def test_spinning_programs_are_refused_in_virtual_time_only() -> None:
-    virtual, netns = refused('program = { sender = ["/bin/true"], receiver = ["/usr/bin/env", "/opt/iperf3", "-s"] }')
-    assert "iperf3 spins on the clock" in virtual and "--backend guest or netns" in virtual
-    assert netns == ""
-    assert refused('program = { sender = ["/bin/true", "{to}"] }') == ("", "")
+def test_in_virtual_time_programs_have_a_clock_that_moves_on() -> None:
+    """program-clock.so is preloaded into both ends of a flow on the virtual clock only."""
+    cell = cell_of('program = { sender = ["mine"], receiver = ["mine", "-s"], ready = "up" }')
+    for clock, preloaded in ((VirtualBackend.clock, True), (NetnsBackend.clock, False)):
+        spawned = [step for step in compile_cell(cell, clock).steps if step.verb == "spawn"]
+        assert len(spawned) == 2
+        assert all(("program-clock.so" in step.line()) == preloaded for step in spawned)
 
 
 def test_the_plan_names_cells_that_cannot_run(
@@ -166,10 +168,9 @@ def test_the_plan_names_cells_that_cannot_run(
     chosen = Chosen(VirtualBackend(Path("linux"), BUILD), None)
     monkeypatch.setattr("netwarp.engine.planning.choose", lambda name: chosen)
     spec = tmp_path / "spec.toml"
-    flow = 'protocol = "udp"\nprogram = "iperf3"'
-    spec.write_text(replaced('protocol = "tcp"', flow))
+    spec.write_text(with_program('program = { sender = ["no-such-program-here"] }'))
     assert main(["plan", str(spec)]) == 77
-    assert "1 cell cannot run: flow f: iperf3 spins on the clock" in capsys.readouterr().err
+    assert "1 cell cannot run: flow f: there is no program no-such-program-here" in capsys.readouterr().err
     spec.write_text(BASE)
     assert main(["plan", str(spec)]) == 0
 
