@@ -19,8 +19,8 @@ from pathlib import Path
 
 from netwarp.core.checkout import CHECKOUT
 from netwarp.guestkernel import build_kernel, load_recipe
-from netwarp.guestkernel.run import Runner
 from netwarp.guestkernel.source import file_sha256, find_source, unpack
+from netwarp.guestkernel.tool_run import Runner
 from netwarp.store.manifest import Manifest
 from netwarp.store.run_dir import RunDir, read_json
 

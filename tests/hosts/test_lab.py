@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from netwarp.experiment.example import EXAMPLE_SPEC
-from netwarp.sandbox.hosts.connection import Connection
+from netwarp.sandbox.hosts.connection import MachineLink
 from netwarp.sandbox.hosts.inventory import read_inventory
 from netwarp.store.init_records import Proc, Timeline, read_init_log
 from netwarp.store.ndjson import of_kind
@@ -221,7 +221,7 @@ def test_a_kernel_that_lacks_a_feature(tmp_path: Path) -> None:
 def test_two_runs_at_once(tmp_path: Path) -> None:
     """The second is refused, and told whose the first is."""
     machine = read_inventory(INVENTORY).machines["r"]
-    holder = Connection(machine)
+    holder = MachineLink(machine)
     try:
         holder.ask("lease", token="0", who="somebody, since noon")
         done = netwarp("run", small(tmp_path), "--out", tmp_path / "run")

@@ -7,7 +7,7 @@ from typing import Any
 from netwarp.core.types import CellOutcome, Measurement, Outcome
 from netwarp.plan import make_plan
 from netwarp.plan.types import Plan
-from netwarp.present.answers import sentences
+from netwarp.present.answer_words import sentences
 from netwarp.results import Results
 from netwarp.results.answers import answer_rows
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from netwarp.core.types import Capture, Cell, Event, Flow, Link, LinkImpairment, Node, PrimarySwitch
+from netwarp.core.types import CapturePoint, Cell, Event, Flow, Link, LinkImpairment, Node, PrimarySwitch
 from netwarp.core.types import Path as FlowPath
 from netwarp.testbed.compile import Clock, compile_cell
 from netwarp.testbed.steps import Step
@@ -87,7 +87,7 @@ def make_cell(
         links=links,
         flows=(flow,),
         timeline=tuple(timeline),
-        captures=tuple(Capture(node, link.name) for node in "ab" for link in links),
+        captures=tuple(CapturePoint(node, link.name) for node in "ab" for link in links),
         random=False,
     )
 

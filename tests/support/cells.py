@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from netwarp.core.types import Capture, Cell, Event, Flow, Link, LinkImpairment, Node, Path
+from netwarp.core.types import CapturePoint, Cell, Event, Flow, Link, LinkImpairment, Node, Path
 
 MS, S = 1_000_000, 1_000_000_000
 SLOW = LinkImpairment(one_way_delay_ns=200 * MS, rate_bit_s=500_000, queue_packets=50)
@@ -38,7 +38,7 @@ def two_path_cell(**changes: Any) -> Cell:
             ),
         ),
         timeline=(),
-        captures=(Capture("a", "p1"), Capture("b", "p1")),
+        captures=(CapturePoint("a", "p1"), CapturePoint("b", "p1")),
         random=False,
     )
     return msgspec.structs.replace(cell, **changes)

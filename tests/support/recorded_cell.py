@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import zstandard
-from netwarp.core.types import Capture, Cell, Event, Flow, Link, LinkImpairment, Node
+from netwarp.core.types import CapturePoint, Cell, Event, Flow, Link, LinkImpairment, Node
 from netwarp.core.types import Path as FlowPath
 from netwarp.measure.cell import CellDir, analyze_cell
 from netwarp.store.app_records import Summary
@@ -56,7 +56,7 @@ def make_cell(name: str, **changes: Any) -> Cell:
         links=tuple(Link(link, "a", "b", SHAPE, SHAPE) for link in links),
         flows=(flow,),
         timeline=(Event(int(FAULT * S), "outage", "blackhole", "p1"), Event(int(REPAIR * S), "outage", "repair", "p1")),
-        captures=tuple(Capture(node, link) for node in "ab" for link in links),
+        captures=tuple(CapturePoint(node, link) for node in "ab" for link in links),
         random=True,
         metrics={
             "mine": "unique_data_packets * 1500 / (duration_s - 1.5)",

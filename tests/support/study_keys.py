@@ -8,7 +8,17 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from netwarp.experiment import agents, claim_texts, claims, grammar, loops, options, pages, programs, schedule
+from netwarp.experiment import (
+    agent_keys,
+    claim_texts,
+    grammar,
+    loops,
+    options,
+    page_flows,
+    programs,
+    read_claims,
+    schedule,
+)
 from netwarp.experiment.fields import Field
 
 OUT = Path(__file__).parents[2] / "orchestrator/netwarp/experiment/study_keys.pyi"
@@ -60,12 +70,12 @@ TABLES: dict[str, tuple[Mapping[str, Field], str]] = {
     "Direction": (grammar.DIRECTION, ""),
     "BothWays": (grammar.BOTH_WAYS, "Direction"),
     "Repeated": (grammar.REPEATED, "BothWays"),
-    "Agent": (agents.ALL_AGENTS, ""),
+    "Agent": (agent_keys.ALL_AGENTS, ""),
     "Node": (grammar.NODE, ""),
     "Link": (grammar.LINK, "BothWays"),
     "Switch": (grammar.SWITCH, ""),
-    "Objects": (pages.OBJECTS, ""),
-    "Page": (pages.PAGE, ""),
+    "Objects": (page_flows.OBJECTS, ""),
+    "Page": (page_flows.PAGE, ""),
     "Program": (programs.PROGRAM, ""),
     "Burst": (schedule.BURST, ""),
     "Sender": (options.of_role("sender"), ""),
@@ -85,18 +95,18 @@ TABLES: dict[str, tuple[Mapping[str, Field], str]] = {
     "Reason": (grammar.REASON, ""),
     "Cost": (grammar.COST, ""),
     "Answer": (grammar.ANSWER, ""),
-    "Source": (claims.SOURCE, ""),
+    "Source": (read_claims.SOURCE, ""),
     "Word": (claim_texts.WORD, ""),
-    "Column": (claims.COLUMN, ""),
+    "Column": (read_claims.COLUMN, ""),
     "Amendment": (claim_texts.AMENDMENT, ""),
-    "Summary": (claims.SUMMARY, ""),
-    "Claim": ({key: field for key, field in claims.CLAIM.items() if key != "id"} | EACH, ""),
+    "Summary": (read_claims.SUMMARY, ""),
+    "Claim": ({key: field for key, field in read_claims.CLAIM.items() if key != "id"} | EACH, ""),
     "Top": (
         {
             key: field
             for key, field in {
                 **grammar.TOP,
-                **{key: claims.FILE[key] for key in ("headline", "summary")},
+                **{key: read_claims.FILE[key] for key in ("headline", "summary")},
                 loops.LOOP: LOOP,
             }.items()
             if key not in ("format", "name", "expected", "factor", *grammar.SECTIONS) and field.type != "map"

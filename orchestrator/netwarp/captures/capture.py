@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .native import CHECKSUMS, UNFINISHED, Handle, Ints, Rows
+from .native import CHECKSUMS, UNFINISHED, CoreHandle, Ints, Rows
 
 TOTAL_TABLES = ("sources", "interfaces", "paths", "flows", "flow_paths", "tunnels", "conversations")
 ROW_TABLES = ("packets", "segments", "chunks", "sacks", "blocks", "inits", "addresses", "causes", "mptcp_options")
@@ -89,7 +89,7 @@ def read_captures(
     Raises CaptureError naming the file. Of a file that is cut off all whole records are read, and `trouble` says so.
     """
     options = (CHECKSUMS if checksums else 0) | (UNFINISHED if unfinished else 0)
-    handle = Handle(files, tables, options, packet_filter=packet_filter)
+    handle = CoreHandle(files, tables, options, packet_filter=packet_filter)
     handle.read()
     return Capture(
         files=handle.files,

@@ -14,7 +14,7 @@ from .capture import Capture, FlowOrder
 from .connection_facts import facts_of_flows, were_refused
 from .flow_analysis import analyze_flow
 from .native import Bools, Ints
-from .stream import FlowSeries, Stream
+from .stream import CapturedStream, FlowBins
 
 TOGETHER = 1024
 """Number of connections computed from the tables in one step."""
@@ -98,7 +98,7 @@ class Connections(Sequence[Connection]):
     `detailed` largest, whose packets are analysed, are kept in memory: 300,000 of them would take a gigabyte.
     """
 
-    def __init__(self, stream: Stream, detailed: int, only: int | None = None) -> None:
+    def __init__(self, stream: CapturedStream, detailed: int, only: int | None = None) -> None:
         """only: number of the only connection to analyse."""
         capture = stream.capture
         self.stream, self.detailed = stream, detailed if stream.whole else 0
@@ -224,7 +224,7 @@ class Connections(Sequence[Connection]):
         )
 
 
-def _series(stream: Stream, flow: FlowSeries) -> dict[str, Series]:
+def _series(stream: CapturedStream, flow: FlowBins) -> dict[str, Series]:
     times, width_s = stream.times_s(), stream.bin_ns / 1e9
     series: dict[str, Series] = {}
     for direction, way in enumerate(("forward", "back")):

@@ -11,7 +11,7 @@ import numpy as np
 from ..core.wire import SCTP
 from .capture import Capture, FlowOrder, address_text, take_rows
 from .native import Bools, Ints, Rows
-from .stream import Stream
+from .stream import CapturedStream
 
 COUNTS = (
     "packets", "ip_bytes", "data_packets", "payload_bytes", "new_bytes", "retransmitted_packets", "data_chunks",
@@ -22,7 +22,7 @@ BY_TSN = {"new_bytes", "retransmitted_packets", "retransmitted_data_packets", "r
 """Counts that need a DATA chunk's TSN."""
 
 
-def facts_of_flows(stream: Stream, used: FlowOrder, rows: Ints, numbers: Ints) -> list[dict[str, Any]]:
+def facts_of_flows(stream: CapturedStream, used: FlowOrder, rows: Ints, numbers: Ints) -> list[dict[str, Any]]:
     """The keys of `flows[]` in docs/analyze.md up to `paths`, of several rows of the flow table. used: the order of
     flow_paths by flow; numbers: of the connections in the summary.
     """
@@ -35,7 +35,9 @@ def facts_of_flows(stream: Stream, used: FlowOrder, rows: Ints, numbers: Ints) -
     return facts
 
 
-def _of_protocol(stream: Stream, used: FlowOrder, rows: Ints, numbers: Ints, sctp: bool) -> list[dict[str, Any]]:
+def _of_protocol(
+    stream: CapturedStream, used: FlowOrder, rows: Ints, numbers: Ints, sctp: bool
+) -> list[dict[str, Any]]:
     capture = stream.capture
     places, edges = used.places_of(rows)
     table, flows = take_rows(capture.flow_paths, places), take_rows(capture.flows, rows)

@@ -15,7 +15,7 @@ import numpy as np
 from ..core.numbers import fixed, given, in_short, percent
 from ..core.units import counted, counted_of
 from .connection import Connection, Connections, Multipath
-from .hops import Hop
+from .hop_joins import Hop
 
 MOST = 12
 """Findings per file; those of larger connections come first."""

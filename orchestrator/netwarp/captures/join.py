@@ -19,7 +19,7 @@ from ..core.errors import CaptureError
 from ..core.numbers import fixed
 from .capture import address_text, point_names, read_captures
 from .capture_order import Seen, point_orders
-from .hops import Hop, make_hop
+from .hop_joins import Hop, make_hop
 
 TABLES = ("identities",)
 

@@ -51,7 +51,7 @@ class _Memory:
     them.
     """
 
-    def __init__(self, handle: Handle, address: int, rows: int, row_bytes: int) -> None:
+    def __init__(self, handle: CoreHandle, address: int, rows: int, row_bytes: int) -> None:
         self.handle = handle
         self.__array_interface__ = {
             "version": 3,
@@ -152,7 +152,7 @@ def _format(column: _Field) -> Any:
     return kind if column.values == 1 else (kind, (column.values,))
 
 
-class Handle:
+class CoreHandle:
     """One open capture point: all files of one node's interfaces, read as one, merged by time."""
 
     def __init__(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .capture import ROW_TABLES, TOTAL_TABLES, Capture, take_rows
-from .native import CHECKSUMS, LEAVE_COPIES, NONE, SORT, UNKNOWN, Floats, Handle, Ints, Rows, layouts
+from .native import CHECKSUMS, LEAVE_COPIES, NONE, SORT, UNKNOWN, CoreHandle, Floats, Ints, Rows, layouts
 from .time_spans import rate_bit_s
 
 PACKETS_IN_MEMORY = 1_000_000
@@ -47,7 +47,7 @@ def _times() -> Ints:
 
 
 @dataclasses.dataclass
-class FlowSeries:
+class FlowBins:
     """One flow by direction [2] and time [1024 bins]: IP bytes, payload never seen before, retransmitted packets.
 
     first_new_ns, last_new_ns: first and last packet with new payload; UNKNOWN: none. later_bytes: new payload after the
@@ -74,7 +74,7 @@ class FlowSeries:
 
 
 @dataclasses.dataclass(frozen=True)
-class Stream:
+class CapturedStream:
     """A capture point that was read in one pass.
 
     capture: its tables; the row tables (`packets`, `segments`, ...) are empty unless `whole`. t0_ns: time of the first
@@ -86,7 +86,7 @@ class Stream:
     whole: bool
     t0_ns: int
     bin_ns: int
-    flows: dict[int, FlowSeries]
+    flows: dict[int, FlowBins]
 
     def times_s(self) -> Floats:
         """The begin of each bin, in seconds from t0_ns, up to the bin with the last packet."""
@@ -107,7 +107,7 @@ def read_stream(
     part_packets: int = PART_PACKETS,
     packet_filter: str | None = None,
     stop_fd: int | None = None,
-) -> Stream:
+) -> CapturedStream:
     """Read the captures of ONE capture point as `read_captures` does. keep: the row tables are kept if the capture has
     at most so many packets (None: always). packet_filter, stop_fd: see Handle.
 
@@ -145,10 +145,10 @@ def _read(
     part_packets: int,
     packet_filter: str | None,
     stop_fd: int | None,
-) -> Stream:
+) -> CapturedStream:
     """One reading of `read_stream`."""
     tables = ("packets",) if keep == 0 else ROW_TABLES
-    handle = Handle(files, tables, options, packet_filter=packet_filter, stop_fd=stop_fd)
+    handle = CoreHandle(files, tables, options, packet_filter=packet_filter, stop_fd=stop_fd)
     series = _Series()
     more = keep == 0 or handle.read(keep or 0)
     whole = not more
@@ -168,7 +168,7 @@ def _read(
         **{name: handle.rows(name) if name in kept else np.empty(0, layouts()[name]) for name in layouts()},
     )
     series.coarsen(int(capture.sources["packets"].sum()))
-    return Stream(capture, whole, series.t0_ns or 0, series.bin_ns, series.flows)
+    return CapturedStream(capture, whole, series.t0_ns or 0, series.bin_ns, series.flows)
 
 
 class _Series:
@@ -180,7 +180,7 @@ class _Series:
         self.t0_ns: int | None = None
         self.last_ns = 0
         self.bin_ns = FIRST_BIN_NS
-        self.flows: dict[int, FlowSeries] = {}
+        self.flows: dict[int, FlowBins] = {}
 
     def prefer(self, flow_paths: Rows) -> None:
         """If there are more than 1000 flows and all are known, keep the series of the largest and not of the first
@@ -188,7 +188,7 @@ class _Series:
         """
         size = np.bincount(flow_paths["flow"], flow_paths["ip_bytes"].sum(axis=1))
         if len(size) > SERIES_FLOWS:
-            self.flows = {flow: FlowSeries() for flow in np.sort(np.argsort(-size)[:SERIES_FLOWS]).tolist()}
+            self.flows = {flow: FlowBins() for flow in np.sort(np.argsort(-size)[:SERIES_FLOWS]).tolist()}
 
     def add(self, packets: Rows) -> None:
         if not len(packets):
@@ -247,7 +247,7 @@ class _Series:
             flow.repeats[direction] += int(np.count_nonzero(again[part]))
             self._silences(flow, direction, time_ns[part], again[part])
 
-    def _silences(self, flow: FlowSeries, direction: int, time_ns: Ints, again: Rows) -> None:
+    def _silences(self, flow: FlowBins, direction: int, time_ns: Ints, again: Rows) -> None:
         before = int(time_ns[0] if flow.last_data_ns[direction] == UNKNOWN else flow.last_data_ns[direction])
         pause = np.diff(time_ns, prepend=before)
         longest = np.argpartition(-pause, LONGEST - 1)[:LONGEST] if len(pause) > LONGEST else np.arange(len(pause))
@@ -264,7 +264,7 @@ class _Series:
         """Those of the given flows that have series; a new flow gets one while there is room."""
         old = np.array([flow in self.flows for flow in present.tolist()], dtype=np.bool_)
         new = present[~old][: SERIES_FLOWS - len(self.flows)]
-        self.flows |= {flow: FlowSeries() for flow in new.tolist()}
+        self.flows |= {flow: FlowBins() for flow in new.tolist()}
         return np.sort(np.concatenate([present[old], new])).astype(np.int64)
 
     def coarsen(self, packets: int) -> None:

@@ -12,10 +12,10 @@ from ..core.numbers import fixed
 from ..core.units import counted
 from .capture import Capture, point_names
 from .connection import Connections, Multipath, multipath_of
+from .file_notes import capture_notes, tunnels_of
 from .findings import file_findings
-from .notes import capture_notes, tunnels_of
 from .other_traffic import other_traffic
-from .stream import PACKETS_IN_MEMORY, SERIES_FLOWS, Stream, read_stream
+from .stream import PACKETS_IN_MEMORY, SERIES_FLOWS, CapturedStream, read_stream
 
 DETAILED_FLOWS = 50
 """Connections per file that are analysed in detail, the largest first; of the others only counts are kept."""
@@ -44,7 +44,7 @@ class FileSummary:
     findings: tuple[str, ...]
     connections: Connections
     multipath: tuple[Multipath, ...]
-    stream: Stream
+    stream: CapturedStream
 
     @property
     def capture(self) -> Capture:
@@ -143,7 +143,7 @@ def _summarise(
     )
 
 
-def _facts(stream: Stream) -> dict[str, Any]:
+def _facts(stream: CapturedStream) -> dict[str, Any]:
     capture, sources, first_ns = stream.capture, stream.capture.sources, stream.t0_ns
     link_types = sorted(set(capture.interfaces["link_type"].tolist()))
     there = sources[sources["packets"] > 0]
@@ -163,7 +163,7 @@ def _facts(stream: Stream) -> dict[str, Any]:
     }
 
 
-def _notes(stream: Stream, detailed: int, packet_filter: str | None) -> tuple[str, ...]:
+def _notes(stream: CapturedStream, detailed: int, packet_filter: str | None) -> tuple[str, ...]:
     capture = stream.capture
     notes: list[str] = []
     if packet_filter is not None:

@@ -21,7 +21,7 @@ from ..engine.running import RunInterrupted, RunOutOfSpace
 from ..present.captures.page_sections import claim_page
 from ..present.comparison_words import amount, gap_words, interval_words, levels_words, sentences
 from ..present.pages.comparison import comparison_page
-from ..results.comparison import OF_AGREEMENT, Comparison, Number
+from ..results.compared_numbers import OF_AGREEMENT, ComparedNumber, Comparison
 from ..results.run_comparison import RunComparison
 from ..results.write import csv_text
 from ..sandbox.choose import BACKENDS
@@ -155,7 +155,7 @@ def as_json(judged: RunComparison, numbers: Comparison) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _number(number: Number) -> dict[str, Any]:
+def _number(number: ComparedNumber) -> dict[str, Any]:
     return {
         "levels": dict(number.levels), "flow": number.flow, "metric": number.metric, "unit": number.unit,
         "verdict": number.verdict, "a": number.a, "b": number.b, "difference": number.difference, "low": number.low,
@@ -208,7 +208,7 @@ def _metrics(compared: Comparison) -> tuple[Table, int]:
     return shown, len(metrics) - min(len(telling), SHOWN)
 
 
-def _print_numbers(console: Console, numbers: list[Number], verdict: str, names: list[str], most: int) -> None:
+def _print_numbers(console: Console, numbers: list[ComparedNumber], verdict: str, names: list[str], most: int) -> None:
     if not numbers:
         return
     shown = Table(title=f"Numbers: {verdict}", title_justify="left", title_style="bold")

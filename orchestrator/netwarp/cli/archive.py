@@ -15,7 +15,7 @@ from ..engine.cleaning import unpack
 from ..engine.merging import merge_runs, take_cells
 from ..engine.run_again import replay, verify
 from ..engine.run_directory import open_run
-from ..results.comparison import Comparison
+from ..results.compared_numbers import Comparison
 from .progress import TerminalProgress
 from .run import EXIT_INCOMPLETE, EXIT_OK
 from .summary import print_summary

@@ -14,7 +14,7 @@ from rich.table import Table
 from ..core.numbers import DASH, given, percent
 from ..engine.calibration import AQM, GENERIC, NETEM, NOT_COMPLETED, RULES, calibrate
 from ..present.profile_table import profile_table
-from ..store.calibration import Row
+from ..store.probe_rows import ProbeRow
 from .progress import TerminalProgress
 
 
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     return 0 if done.passed else 1
 
 
-def show(title: str, rows: Sequence[Row], full: bool) -> None:
+def show(title: str, rows: Sequence[ProbeRow], full: bool) -> None:
     """The summary, then every comparison (`full`) or those that are off."""
     console = Console(highlight=False)
     console.print(_summary(title, rows))
@@ -67,7 +67,7 @@ def show(title: str, rows: Sequence[Row], full: bool) -> None:
     console.print(f"{sum(row.ok for row in rows)} of {len(rows)} within bounds")
 
 
-def share(row: Row) -> float:
+def share(row: ProbeRow) -> float:
     """The share of its bound that a comparison used up; of an exact one 0 or, where it is off, more than 1."""
     if row.measured is None:
         return float("inf")
@@ -75,7 +75,7 @@ def share(row: Row) -> float:
     return off / row.bound if row.bound else (2.0 if not row.ok else 0.0)
 
 
-def _summary(title: str, rows: Sequence[Row]) -> Table:
+def _summary(title: str, rows: Sequence[ProbeRow]) -> Table:
     table = Table(title=title, title_justify="left")
     for name in ("probe", "within bounds", "nearest to its bound"):
         table.add_column(name)
@@ -88,7 +88,7 @@ def _summary(title: str, rows: Sequence[Row]) -> Table:
     return table
 
 
-def _rows(rows: Sequence[Row]) -> Table:
+def _rows(rows: Sequence[ProbeRow]) -> Table:
     table = Table()
     for name in ("probe", "quantity", "configured", "measured", "off by", "bound", "unit", ""):
         table.add_column(name, justify="right" if name in ("configured", "measured", "off by", "bound") else "left")

@@ -17,7 +17,7 @@ from ..core.errors import SpecError
 from ..core.numbers import given, percent, readable
 from ..core.units import counted
 from ..engine.compare import compare_exactly, compare_runs
-from ..results.comparison import Comparison, Moved, Number
+from ..results.compared_numbers import ComparedNumber, Comparison, Moved
 from ..results.run_comparison import RunComparison
 from ..results.write import csv_text
 from ..store.run_dir import write_atomic
@@ -160,7 +160,7 @@ def _print_moved(console: Console, title: str, moved: tuple[Moved, ...]) -> None
         console.print(f"... and {len(moved) - SHOWN} more: --json has all of them")
 
 
-def _changes(changed: list[Number]) -> Table:
+def _changes(changed: list[ComparedNumber]) -> Table:
     shown = Table(title="Numbers that changed beyond noise", title_justify="left", title_style="bold")
     for column in ("levels", "flow", "metric"):
         shown.add_column(column, overflow="fold")

@@ -26,7 +26,7 @@ from ..guestkernel import (
 )
 from ..guestkernel.cache import kernels_dir
 from ..guestkernel.headers import ARCHES, make_headers
-from ..guestkernel.run import Progress
+from ..guestkernel.tool_run import Progress
 from . import EXIT_INTERRUPTED, terminable
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from ..core.units import counted
 from ..engine.run_directory import Run
 from ..plan.notes import notes
 from ..plan.types import Plan
-from ..present.answers import sentences
+from ..present.answer_words import sentences
 from ..present.claim_blocks import Statement, statements
 from ..present.conclusions import answer, claim_grid, key_numbers, verdict_words
 from ..present.result_tables import Grid, GridField, Number, make_grid

@@ -21,7 +21,7 @@ EXPERIMENT in place of a factor: the experiments that may have asked for the cel
 """
 EXPERIMENT = "experiment"
 ANY_LEVEL = "*"
-"""In a selector: every level of a schedule (core/schedules.py), but not where it does not apply."""
+"""In a selector: every level of a schedule (core/schedule_levels.py), but not where it does not apply."""
 
 FLOW = "flow"
 """The flows of a cell are a dimension as factors are: axes and the selectors of claims may name it, no factor does."""

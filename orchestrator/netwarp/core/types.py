@@ -309,7 +309,7 @@ class Event(Frozen, frozen=True):
         return "." in self.name
 
 
-class Capture(Frozen, frozen=True):
+class CapturePoint(Frozen, frozen=True):
     """A capture of every packet, whole, on the interface of `node` for `link`."""
 
     node: str
@@ -346,7 +346,7 @@ class Cell(Frozen, frozen=True, kw_only=True):
     links: tuple[Link, ...]
     flows: tuple[Flow, ...]
     timeline: tuple[Event, ...]
-    captures: tuple[Capture, ...]
+    captures: tuple[CapturePoint, ...]
     random: bool
     """True where the seed changes anything the cell measures (loss, jitter, a drawn phase)."""
     parameters: dict[str, str] = {}

@@ -40,11 +40,11 @@ from ..present.pages.calibration import write_calibration_page
 from ..sandbox import SandboxBackend, VirtualBackend
 from ..sandbox.choose import Chosen, choose
 from ..sandbox.virtual import T0_REALTIME_NS
-from ..store import calibration as records
-from ..store.calibration import Calibration, Curve, Row
+from ..store import probe_rows as records
 from ..store.init_records import Ready, read_init_log
 from ..store.manifest import now_utc
 from ..store.ndjson import last
+from ..store.probe_rows import Calibration, Curve, ProbeRow
 from ..store.run_dir import CellDir, RunDir, locked, read_json, write_json
 from ..store.run_locations import check_out
 from ..testbed.compile import Clock, compile_cell
@@ -52,7 +52,7 @@ from ..testbed.steps import to_text
 from .events import Notice, Progress, no_progress
 from .execute import execute
 
-T = TypeVar("T", Row, Curve)
+T = TypeVar("T", ProbeRow, Curve)
 log = logging.getLogger(__name__)
 GENERIC, NETEM, RULES, AQM = "generic", "netem", "rules", "aqm"
 """Names beside the profiles': the probes every run's report is held by; each of netem's options by itself; losses by
@@ -179,7 +179,7 @@ def _stored_profiles(chosen: Chosen) -> Calibration | None:
     return read_json(path, Calibration) if path.exists() else None
 
 
-def measured_profiles() -> tuple[Row, ...]:
+def measured_profiles() -> tuple[ProbeRow, ...]:
     """The stored calibration of profiles on the virtual clock; empty if that clock is not available here."""
     try:
         profiles = _stored_profiles(choose("virtual"))
@@ -249,7 +249,7 @@ def measure(chosen: Chosen, names: Iterable[str], jobs: int, place: Path, *, kee
 
 def _measure(
     backend: SandboxBackend, names: Iterable[str], jobs: int, directory: RunDir
-) -> tuple[list[Row], list[Curve], float | None]:
+) -> tuple[list[ProbeRow], list[Curve], float | None]:
     budget = ON_THE_WALL_CLOCK if backend.wall_clock else Budget()
     wanted = [(name, probe) for name in names for probe in _probes(name, budget)]
     outcomes: dict[str, CellOutcome] = {}
@@ -260,12 +260,12 @@ def _measure(
     if directory.cells.exists():
         shutil.rmtree(directory.cells)
     execute([probe.cell for _, probe in wanted], backend, directory, jobs=jobs, finished=finished)
-    rows: list[Row] = []
+    rows: list[ProbeRow] = []
     curves: list[Curve] = []
     for name, probe in wanted:
         outcome, cell = outcomes[probe.cell.id], directory.cell(probe.cell.id)
         if outcome.outcome is not Outcome.COMPLETED:
-            rows.append(Row(probe.name, f"{outcome.outcome}: {outcome.reason}", 1, 0, 0, NOT_COMPLETED, False))
+            rows.append(ProbeRow(probe.name, f"{outcome.outcome}: {outcome.reason}", 1, 0, 0, NOT_COMPLETED, False))
         elif name == GENERIC:
             rows += judge(probe, cell.root, T0_REALTIME_NS)
         else:
@@ -276,7 +276,7 @@ def _measure(
     return rows, curves, max(loads, default=None) if backend.wall_clock else None
 
 
-def _judge_profile(probe: Probe, cell: CellDir, backend: SandboxBackend) -> tuple[list[Row], list[Curve]]:
+def _judge_profile(probe: Probe, cell: CellDir, backend: SandboxBackend) -> tuple[list[ProbeRow], list[Curve]]:
     """A capture that holds nothing to judge gives a row that fails."""
     ready = last(read_init_log(cell.init_log), Ready)
     try:
@@ -284,7 +284,7 @@ def _judge_profile(probe: Probe, cell: CellDir, backend: SandboxBackend) -> tupl
             raise CaptureError(f"calibration: {probe.name}: cell-init never said when T0 was")
         return judge_profile(probe, cell.root, ready.t0_realtime_ns, WALL if backend.wall_clock else VIRTUAL)
     except CaptureError as error:
-        return [Row(probe.name, str(error), 1, 0, 0, NOT_COMPLETED, False)], []
+        return [ProbeRow(probe.name, str(error), 1, 0, 0, NOT_COMPLETED, False)], []
 
 
 def _probes(name: str, budget: Budget) -> tuple[Probe, ...]:

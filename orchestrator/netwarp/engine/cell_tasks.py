@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..core.errors import DiskFull, NetwarpError
-from ..core.schedules import PacketPosition
+from ..core.schedule_levels import PacketPosition
 from ..core.types import Cell, CellOutcome, Check, Outcome
 from ..measure.cell import analyze_cell, capture_digests
 from ..measure.cell_records import read_cell_records

@@ -1,7 +1,7 @@
 """Compares two runs: what they were made of, their cells and captures, and their numbers.
 
 Cells are matched by what they run. Their captures are equal if their hashes are; else the first packet that differs is
-named. Numbers are compared by levels, over the repetitions of both runs (results/comparison.py).
+named. Numbers are compared by levels, over the repetitions of both runs (results/compared_numbers.py).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..measure.cell import capture_digests
 from ..measure.cell_records import read_cell_records
 from ..measure.first_divergence import Divergence, first_divergence
 from ..plan.types import Plan
-from ..results.comparison import Comparison, Levels, Moved, agree, compare, levels_of
+from ..results.compared_numbers import Comparison, Levels, Moved, agree, compare, levels_of
 from ..results.run_comparison import DIGEST, CellPair, RunComparison, Side
 from ..sandbox.choose import lateness_s
 from ..sandbox.virtual import WALL_LATENESS_NS

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from ..core.errors import SpecError
-from ..core.schedules import PacketPosition
+from ..core.schedule_levels import PacketPosition
 from ..core.types import Cell, Outcome
 from ..core.units import counted
 from ..experiment import Spec

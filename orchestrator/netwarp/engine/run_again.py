@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from ..core.errors import SpecError, StoreError
-from ..core.schedules import UNDISTURBED
+from ..core.schedule_levels import UNDISTURBED
 from ..core.types import Cell, Outcome
 from ..core.units import counted
 from ..experiment import AnyExperiment, Spec, load_experiment

@@ -13,8 +13,8 @@ from pathlib import Path
 from ..core.errors import CellError, KernelError, SpecError
 from ..guestkernel import KernelBuild, build_kernel, load_recipe
 from ..guestkernel.cache import find_named
-from ..guestkernel.run import Progress as BuildProgress
 from ..guestkernel.source import find_source, release_of
+from ..guestkernel.tool_run import Progress as BuildProgress
 from ..sandbox.guest_root import FILES
 from ..selftests.guest import VIRTUAL_LIMIT_S, Bench, Guests, Result, run_test
 from ..selftests.lksctp import COLLECTION, add_lksctp

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..core.metrics.catalogue import METRICS
 from ..core.outputs import ANY_LEVEL, FLOW, looks_like_a_formula
 from ..core.outputs import EXPERIMENT as EXPERIMENT_KEY
-from ..core.schedules import UNDISTURBED, PacketSchedule, ScheduleAction
+from ..core.schedule_levels import UNDISTURBED, PacketSchedule, ScheduleAction
 from ..core.units import same_value
 from .fields import LONGEST_LEVEL, NAME, check, check_keys, read_names, read_quantity
 from .grammar import FACTOR_KEYS, LEVEL, RESOLVED, SCHEDULE, SCHEDULES, SECTIONS, TOP

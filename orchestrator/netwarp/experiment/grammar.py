@@ -7,10 +7,10 @@ from __future__ import annotations
 from typing import get_args
 
 from ..core.outputs import MOMENTS, MOST_PACKETS, Statistic
-from .agents import ALL_AGENTS
+from .agent_keys import ALL_AGENTS
 from .fields import Field, quantity
 from .options import of_role
-from .pages import PAGE
+from .page_flows import PAGE
 from .programs import PROGRAM
 
 MS, S = 10**6, 10**9

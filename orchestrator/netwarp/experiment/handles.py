@@ -44,7 +44,7 @@ class Handle(Key):
         return str(self._path[-1])
 
 
-class Factor(Handle):
+class FactorHandle(Handle):
     """A factor; where a value is to be its level, write `level`."""
 
     @property

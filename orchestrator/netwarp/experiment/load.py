@@ -22,8 +22,6 @@ from ..core.outputs import (
     TimeSeries,
     Word,
 )
-from .answers import read_answers
-from .claims import FILE, ClaimReader
 from .experiments import ExperimentSpec, read_experiments
 from .factors import FactorSpec, check_conditions, read_factors, with_flows
 from .fields import NAME, check_keys
@@ -31,12 +29,14 @@ from .grammar import RESOLVED, TOP
 from .har_pages import with_archives
 from .loops import expand_outputs
 from .merge import merge
-from .outputs import Names, OwnMetric, known_metrics, read_figures, read_metrics, read_tables
 from .outputs_over_time import read_event_tables, read_time_series
 from .overrides import read_overrides
 from .problems import Problems, nearest
 from .profiles import shown
 from .published_numbers import read_published
+from .read_answers import read_answers
+from .read_claims import FILE, ClaimReader
+from .read_outputs import Names, OwnMetric, known_metrics, read_figures, read_metrics, read_tables
 from .references import check_references
 from .toml_positions import Item, parse_toml, read_bounded
 

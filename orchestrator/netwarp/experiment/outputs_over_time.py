@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..core.outputs import EventTable, TimeSeries
 from .fields import Field, read_quantity
 from .grammar import FIGURE, TABLE
-from .outputs import Names, named, read_flows, read_selector, read_title
 from .problems import Problems, nearest
+from .read_outputs import Names, named, read_flows, read_selector, read_title
 from .toml_positions import Item
 
 SERIES: dict[str, str] = {

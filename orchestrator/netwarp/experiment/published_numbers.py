@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 from ..core.outputs import EXPERIMENT, PublishedNumber
 from .factors import DOES_NOT_APPLY
-from .outputs import Names
 from .problems import Problems, nearest
+from .read_outputs import Names
 from .toml_positions import LARGEST_FILE_BYTES
 
 REQUIRED = ("source", "metric", "value")

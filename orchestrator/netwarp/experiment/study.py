@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Unpack, cast
 from ..core.errors import SpecError
 from .fields import Field
 from .grammar import EVENT, FACTOR_KEYS, FLOW, LINK, NODE
-from .handles import PYTHON_WORDS, Factor, Handle, Key, Parameter
+from .handles import PYTHON_WORDS, FactorHandle, Handle, Key, Parameter
 from .load import Spec, load_spec, parse_spec, read_spec
 from .problems import Problems
 from .profiles import shown
@@ -93,12 +93,12 @@ class Study:
         levels: Sequence[str] | Mapping[str, of.LevelKeys] = (),
         /,
         **keys: Unpack[of.FactorKeys],
-    ) -> Factor:
+    ) -> FactorHandle:
         """A factor. levels: their names, or what each changes; none for schedules of packets."""
         tables = {level: table for level, table in levels.items() if table} if isinstance(levels, Mapping) else {}
         listed = {"levels": list(levels)} if levels else {}
         self._add("factor", name, {**listed, **keys, **({"level": tables} if tables else {})})
-        return Factor(("factor", name), FACTOR_KEYS)
+        return FactorHandle(("factor", name), FACTOR_KEYS)
 
     def experiment(self, name: str, **keys: Unpack[of.ExperimentKeys]) -> Handle:
         """A combination of factors."""

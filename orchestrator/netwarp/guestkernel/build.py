@@ -20,8 +20,8 @@ from .cache import KernelBuild
 from .config import explain, is_known, parse_config, unmet
 from .objects import configures, finished, kept_objects, makes_headers, synchronise
 from .recipe import Patch, Recipe, load_recipe
-from .run import Progress, Runner
-from .source import Source, file_sha256, find_source, release_of, unpack
+from .source import KernelSource, file_sha256, find_source, release_of, unpack
+from .tool_run import Progress, Runner
 
 _TOOLS = ("make", "gcc", "ld", "flex", "bison", "bc", "tar", "xz", "patch", "strip")
 
@@ -119,13 +119,13 @@ def toolchain() -> str:
     return ", ".join([*lines, os.confstr("CS_GNU_LIBC_VERSION") or "another C library"])
 
 
-def kernel_key(source: Source, recipe: Recipe, compiler: str) -> str:
+def kernel_key(source: KernelSource, recipe: Recipe, compiler: str) -> str:
     """16 hex digits of the SHA-256 of everything from which the binary is made."""
     inputs = json.dumps([source.identity, recipe.digest, compiler])
     return hashlib.sha256(inputs.encode()).hexdigest()[:16]
 
 
-def _make(source: Source, recipe: Recipe, work: Path, jobs: int, runner: Runner) -> str:
+def _make(source: KernelSource, recipe: Recipe, work: Path, jobs: int, runner: Runner) -> str:
     """Unpack, patch, configure, compile; leaves work/kernel/{linux, config, include/} and returns the release."""
     tree = work / "tree"
     runner.enter("unpacks")
@@ -136,7 +136,7 @@ def _make(source: Source, recipe: Recipe, work: Path, jobs: int, runner: Runner)
     return _collect(tree, tree / "usr/include", work / "kernel", runner)
 
 
-def _make_again(source: Source, recipe: Recipe, folder: Path, work: Path, jobs: int, runner: Runner) -> str:
+def _make_again(source: KernelSource, recipe: Recipe, folder: Path, work: Path, jobs: int, runner: Runner) -> str:
     """The same in the directory of a source's kept objects: only what changed since the last build there."""
     tree, include = folder / "tree", folder / "include"
     runner.enter("copies what changed")

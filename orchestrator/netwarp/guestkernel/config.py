@@ -18,7 +18,7 @@ _UNSET = re.compile(r"# CONFIG_([A-Za-z0-9_]+) is not set")
 
 
 @dataclasses.dataclass(frozen=True)
-class Option:
+class ConfigOption:
     """One line of a fragment. `value` None: the option must be off."""
 
     name: str
@@ -30,15 +30,15 @@ class Option:
         return f"# CONFIG_{self.name} is not set" if self.value is None else f"CONFIG_{self.name}={self.value}"
 
 
-def parse_fragment(text: str) -> tuple[Option, ...]:
+def parse_fragment(text: str) -> tuple[ConfigOption, ...]:
     """Read a fragment. Raises KernelError on a line that is neither option, comment nor empty, and on a name twice."""
-    options: dict[str, Option] = {}
+    options: dict[str, ConfigOption] = {}
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip()
         if unset := _UNSET.fullmatch(line):
-            option = Option(unset[1], None)
+            option = ConfigOption(unset[1], None)
         elif chosen := _SET.fullmatch(line):
-            option = Option(chosen[1], None if chosen[2] == "n" else chosen[2])
+            option = ConfigOption(chosen[1], None if chosen[2] == "n" else chosen[2])
         elif not line or line.startswith("#"):
             continue
         else:
@@ -54,7 +54,7 @@ def parse_config(text: str) -> dict[str, str]:
     return {m[1]: m[2] for line in text.splitlines() if (m := _SET.fullmatch(line.strip()))}
 
 
-def unmet(fragment: Iterable[Option], config: dict[str, str]) -> list[Option]:
+def unmet(fragment: Iterable[ConfigOption], config: dict[str, str]) -> list[ConfigOption]:
     """The options of the fragment that differ in the configuration."""
     return [option for option in fragment if config.get(option.name) != option.value]
 
@@ -64,7 +64,7 @@ def is_known(name: str, tree: Path) -> bool:
     return _definition(name, tree) is not None
 
 
-def explain(option: Option, config: dict[str, str], tree: Path) -> str:
+def explain(option: ConfigOption, config: dict[str, str], tree: Path) -> str:
     """One line: the option asked for, its value in the .config, and what the source's Kconfig files say about it."""
     got = f"is {config[option.name]}" if option.name in config else "is not set"
     lines = _definition(option.name, tree)

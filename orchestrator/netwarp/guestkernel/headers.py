@@ -15,8 +15,8 @@ from ..core.executables import find_executable
 from ..core.numbers import fixed
 from . import cache
 from .recipe import Recipe, load_recipe
-from .run import Progress, Runner
 from .source import find_source
+from .tool_run import Progress, Runner
 
 ARCHES = ("x86", "arm64")
 """As the kernel's makefiles call them."""

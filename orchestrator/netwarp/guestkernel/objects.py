@@ -20,7 +20,7 @@ from pathlib import Path
 from ..core.errors import KernelError
 from . import cache
 from .recipe import Recipe
-from .source import Source, contents, names, put
+from .source import KernelSource, contents, names, put
 
 _LIST, _UNFINISHED = "files.json", "unfinished.json"
 _OF_HEADERS = (
@@ -33,14 +33,14 @@ _OF_HEADERS = (
 )
 
 
-def objects_dir(source: Source, recipe: Recipe, compiler: str) -> Path:
+def objects_dir(source: KernelSource, recipe: Recipe, compiler: str) -> Path:
     """The place of a source's objects."""
     place = json.dumps([str(source.path), recipe.digest, compiler])
     return cache.kernels_dir().parent / "objects" / hashlib.sha256(place.encode()).hexdigest()[:16]
 
 
 @contextlib.contextmanager
-def kept_objects(source: Source, recipe: Recipe, compiler: str, enter: Callable[[str], None]) -> Iterator[Path]:
+def kept_objects(source: KernelSource, recipe: Recipe, compiler: str, enter: Callable[[str], None]) -> Iterator[Path]:
     """The directory of the objects, locked. Raises KernelError if the source is no directory."""
     if source.kind != "directory":
         raise KernelError(f"--incremental needs a tree that changes, and {source.path} is none; leave it out")
@@ -55,7 +55,7 @@ def kept_objects(source: Source, recipe: Recipe, compiler: str, enter: Callable[
         yield folder
 
 
-def synchronise(source: Source, folder: Path) -> frozenset[str] | None:
+def synchronise(source: KernelSource, folder: Path) -> frozenset[str] | None:
     """Bring folder/tree to the state of the source. Returns the names that changed since the last kernel made there
     (finished()); None: everything is new.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..core.checkout import CHECKOUT
 from ..core.errors import KernelError
-from .config import Option, parse_fragment
+from .config import ConfigOption, parse_fragment
 
 PACKAGE_NAMES = "linux-source-"
 """The beginning of the names of Debian's packages of sources."""
@@ -33,12 +33,12 @@ class OtherReleases:
     has. since: options of the releases from (major, minor) on.
     """
 
-    add: tuple[Option, ...]
+    add: tuple[ConfigOption, ...]
     patches: tuple[Patch, ...]
     where_known: frozenset[str]
-    since: tuple[tuple[tuple[int, int], tuple[Option, ...]], ...] = ()
+    since: tuple[tuple[tuple[int, int], tuple[ConfigOption, ...]], ...] = ()
 
-    def added(self, release: str) -> tuple[Option, ...]:
+    def added(self, release: str) -> tuple[ConfigOption, ...]:
         """The further options of a release."""
         numbers = release_numbers(release)
         return self.add + tuple(option for first, options in self.since if numbers >= first for option in options)
@@ -56,7 +56,7 @@ class Recipe:
     differences for other releases.
     """
 
-    fragment: tuple[Option, ...]
+    fragment: tuple[ConfigOption, ...]
     patches: tuple[Patch, ...]
     package: str
     tarball: Path

@@ -17,7 +17,7 @@ from typing import Literal
 
 from ..core.errors import KernelError
 from .recipe import PACKAGE_NAMES, Recipe
-from .run import Runner
+from .tool_run import Runner
 
 Kind = Literal["package", "tarball", "directory"]
 PACKAGED = Path("/usr/src")
@@ -26,7 +26,7 @@ _PACKAGE = re.compile(rf"{PACKAGE_NAMES}\d+\.\d+")
 
 
 @dataclasses.dataclass(frozen=True)
-class Source:
+class KernelSource:
     """One source tree, not unpacked yet. `identity` is equal for equal content; `text` is for people."""
 
     kind: Kind
@@ -35,7 +35,7 @@ class Source:
     text: str
 
 
-def find_source(asked: Path | None, recipe: Recipe) -> Source:
+def find_source(asked: Path | None, recipe: Recipe) -> KernelSource:
     """The source asked for, or (None) the distribution's package. `asked`: a directory, a tarball, a package's file
     (.deb), or the name of a package of the distribution, such as linux-source-6.1. A directory is read completely for
     its identity; a package's file is the same source as that package installed.
@@ -50,15 +50,15 @@ def find_source(asked: Path | None, recipe: Recipe) -> Source:
     if path.is_dir():
         if not (path / "arch/um/Kconfig").is_file():
             raise KernelError(f"{path} is not a Linux source tree with User-Mode Linux (no arch/um/Kconfig)")
-        return Source("directory", path, f"tree {_digest(path, None)}", str(path))
+        return KernelSource("directory", path, f"tree {_digest(path, None)}", str(path))
     if path.suffix == ".deb":
         return _package_file(path)
     if path.is_file():
-        return Source("tarball", path, f"tarball {file_sha256(path)}", path.name)
+        return KernelSource("tarball", path, f"tarball {file_sha256(path)}", path.name)
     raise KernelError(f"--source: {asked} does not exist")
 
 
-def unpack(source: Source, tree: Path, recipe: Recipe, runner: Runner) -> None:
+def unpack(source: KernelSource, tree: Path, recipe: Recipe, runner: Runner) -> None:
     """Put a clean copy of the source into the new directory `tree`."""
     tree.mkdir()
     if source.kind == "directory":
@@ -87,7 +87,7 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def release_of(source: Source) -> str:
+def release_of(source: KernelSource) -> str:
     """The release of a source ("6.1", as its Makefile has it); "" where that does not say."""
     if source.kind == "package":
         return source.text.partition(" ")[0].removeprefix(PACKAGE_NAMES).removesuffix(".tar.xz")
@@ -109,7 +109,7 @@ def _makefile(tarball: Path) -> bytes:
     return b""
 
 
-def _package(name: str, tarball: Path) -> Source:
+def _package(name: str, tarball: Path) -> KernelSource:
     if not tarball.is_file():
         raise KernelError(
             f"no kernel source: {tarball} is missing; install it with\n"
@@ -123,12 +123,12 @@ def _package(name: str, tarball: Path) -> Source:
         answer = []
     if len(answer) == 2 and answer[0] == "installed":
         text = f"{name} {answer[1]}"
-        return Source("package", tarball, text, text)
+        return KernelSource("package", tarball, text, text)
     identity = f"tarball {file_sha256(tarball)}"
-    return Source("package", tarball, identity, tarball.name)
+    return KernelSource("package", tarball, identity, tarball.name)
 
 
-def _package_file(path: Path) -> Source:
+def _package_file(path: Path) -> KernelSource:
     try:
         command = ["dpkg-deb", "-W", "--showformat=${Package} ${Version}", str(path)]
         text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -138,7 +138,7 @@ def _package_file(path: Path) -> Source:
         raise KernelError(f"{path} cannot be read: {error.stderr.strip()}") from error
     if not _PACKAGE.fullmatch(text.partition(" ")[0]):
         raise KernelError(f"{path} is {text}, not one of Debian's packages {PACKAGE_NAMES}*")
-    return Source("package", path, text, text)
+    return KernelSource("package", path, text, text)
 
 
 def _is_git(path: Path) -> bool:

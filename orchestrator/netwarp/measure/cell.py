@@ -20,7 +20,7 @@ from ..store.derived import CellEvent, CellSeries, FlowSeries, NearPacket
 from ..store.ndjson import last
 from ..store.run_dir import CellDir, write_json, write_packed_json
 from ..testbed.layout import make_layout
-from . import series
+from . import make_series
 from .capture_point import CapturePoint, captured_links, read_point
 from .cell_records import CellRecords, kernel_counters, read_cell_records
 from .checks import (
@@ -34,7 +34,7 @@ from .checks import (
     utilization_check,
     within_clocks,
 )
-from .events import flow_events, timeline_events
+from .event_rows import flow_events, timeline_events
 from .flow_packets import check_ports, packets_at_both_ends
 from .groups import flow_metrics, without_values
 from .groups.counters import agent_metrics, aqm_metrics, counted_at_end, cpu_metrics, mark_checks
@@ -43,7 +43,7 @@ from .groups.traffic import datagram_metrics, datagrams_at
 from .kernel_samples import path_traces, read_samples, read_trace, trace_check, with_thresholds
 from .observation import FlowObservation, moments_of, program_end, program_window, window_of
 from .packets_around_fault import packets_around_fault
-from .pages import pages_check
+from .page_objects import pages_check
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +73,7 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
     checks.append(memory_check(kernel_counters(records.proc, layout.namespaces)))
     counted = counted_at_end(cell, layout, records.qdiscs, records.addresses)
     checks += mark_checks(cell, counted, points)
-    span_ns = series.span_ns(cell, points.values(), records.ready.t0_realtime_ns)
+    span_ns = make_series.span_ns(cell, points.values(), records.ready.t0_realtime_ns)
     results = {flow.name: _flow(cell, flow, directory, points, records, span_ns) for flow in cell.flows}
     shared, of_the_cell = flow_sharing_metrics({name: result.observation for name, result in results.items()})
     of_the_cell["jain_index"] = jain_index([result.metrics["goodput_bit_s"] for result in results.values()])
@@ -100,7 +100,7 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
         bin_s=bin_s(span_ns),
         duration_s=cell.duration_ns / 1e9,
         flows={name: result.series for name, result in results.items()},
-        faults=series.fault_spans(cell),
+        faults=make_series.fault_spans(cell),
         events=sorted(events, key=lambda event: event.t_s),
     )
     write_packed_json(directory.series, curves)
@@ -192,7 +192,7 @@ def _flow(
     return _FlowResult(
         observation=observation,
         metrics=metrics,
-        series=series.flow_series(receiver, path_names, observation.samples, traces, span_ns),
+        series=make_series.flow_series(receiver, path_names, observation.samples, traces, span_ns),
         events=flow_events(observation),
         packets_around_fault=packets_around_fault(observation),
         checks=checks,
@@ -223,7 +223,7 @@ def _datagrams(cell: Cell, flow: Flow, receiver: CapturePoint | None, records: C
         window = program_window(flow, t_ns, program_end(flow, records.exits))
         metrics |= datagram_metrics(cell, flow, t_ns, ip_bytes, window)
     checks = program_check(flow) + utilization_check(cell, flow, metrics["utilization_ratio"])
-    curves = series.datagram_series(flow, t_ns, ip_bytes, cell)
+    curves = make_series.datagram_series(flow, t_ns, ip_bytes, cell)
     return _FlowResult(FlowObservation(cell, flow), metrics, curves, [], [], checks)
 
 

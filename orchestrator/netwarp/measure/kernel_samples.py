@@ -24,7 +24,7 @@ NUMBERS = ("t_s", "cwnd_bytes", "srtt_s", "ssthresh_bytes", "rto_s", "outstandin
 
 
 @dataclasses.dataclass(frozen=True)
-class Samples:
+class PathSamples:
     """The samples of one path: seconds from T0, bytes, seconds, counts; NaN where the kernel gave no value (SCTP
     reports no threshold; a trace does).
 
@@ -42,7 +42,9 @@ class Samples:
     states: tuple[tuple[float, str], ...] = ()
 
 
-def read_samples(records: list[AppRecord], path_of_peer: Mapping[str, str], t0_monotonic_ns: int) -> dict[str, Samples]:
+def read_samples(
+    records: list[AppRecord], path_of_peer: Mapping[str, str], t0_monotonic_ns: int
+) -> dict[str, PathSamples]:
     """Path name -> its samples; "" holds those of the association. path_of_peer: the receiver's address -> path; an
     address without any packet keeps the address as its name.
     """
@@ -62,7 +64,7 @@ def read_samples(records: list[AppRecord], path_of_peer: Mapping[str, str], t0_m
     for name, values in rows.items():
         table = np.array(values, dtype=np.float64)
         columns = {key: np.ascontiguousarray(table[:, number]) for number, key in enumerate(NUMBERS)}
-        samples[name] = Samples(**columns, states=tuple(states.get(name, ())))
+        samples[name] = PathSamples(**columns, states=tuple(states.get(name, ())))
     return samples
 
 
@@ -159,7 +161,7 @@ def path_traces(
     return traces
 
 
-def with_thresholds(samples: Mapping[str, Samples], traces: Mapping[str, PathTrace]) -> dict[str, Samples]:
+def with_thresholds(samples: Mapping[str, PathSamples], traces: Mapping[str, PathTrace]) -> dict[str, PathSamples]:
     """The samples with ssthresh_bytes filled in from the trace where the kernel does not report it (SCTP): from the
     first event at or after the sample, which shows the state before its packet; NaN after the last event.
     """

@@ -22,7 +22,7 @@ NEVER = np.iinfo(np.int64).max
 
 
 @dataclasses.dataclass(frozen=True)
-class Messages:
+class SentMessages:
     """One row per message of which anything left the sender, in the order of sending.
 
     due_ns: when it was due by the flow's schedule; without a schedule, when it was first sent; None: the wire does not
@@ -69,7 +69,9 @@ class Messages:
         return int((by - self.due_ns > limit_ns).sum())
 
 
-def stream_messages(flow: Flow, sender: FlowPackets, delivery: Delivery, connected_ns: int | None) -> Messages | None:
+def stream_messages(
+    flow: Flow, sender: FlowPackets, delivery: Delivery, connected_ns: int | None
+) -> SentMessages | None:
     """The messages of a flow with one TCP or MPTCP connection; None without one, or where not every segment's place in
     MPTCP's stream is known. delivery: of the stream, in its order.
     """
@@ -97,10 +99,12 @@ def stream_messages(flow: Flow, sender: FlowPackets, delivery: Delivery, connect
     place = np.searchsorted(reach, end)
     delivered = np.full(len(end), NEVER, dtype=np.int64)
     delivered[place < len(reach)] = delivery.delivery_ns[place[place < len(reach)]]
-    return Messages(due, delivered)
+    return SentMessages(due, delivered)
 
 
-def messages_of(flow: Flow, sender: FlowPackets, receiver: FlowPackets, connected_ns: int | None) -> Messages | None:
+def messages_of(
+    flow: Flow, sender: FlowPackets, receiver: FlowPackets, connected_ns: int | None
+) -> SentMessages | None:
     """The messages of an SCTP flow with one association; None without one. connected_ns: when the sender's app was
     connected, from T0.
     """
@@ -120,10 +124,10 @@ def messages_of(flow: Flow, sender: FlowPackets, receiver: FlowPackets, connecte
     delivered = np.full(len(tsn), NEVER, dtype=np.int64)
     delivered[place[known]] = arrived.delivery_ns[there][known] - receiver.t0_realtime_ns
     if _numbers_unknown(flow):
-        return Messages(None, delivered)
+        return SentMessages(None, delivered)
     first_ns: Ints = sent.chunks["time_ns"][begun].astype(np.int64) - sender.t0_realtime_ns
     due = _due(flow, np.arange(len(begun)), connected_ns)
-    return Messages(first_ns if due is None else due, delivered)
+    return SentMessages(first_ns if due is None else due, delivered)
 
 
 def _numbers_unknown(flow: Flow) -> bool:

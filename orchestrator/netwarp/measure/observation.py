@@ -19,11 +19,11 @@ from ..store.init_records import Exit
 from ..store.ndjson import of_kind
 from .delivery import Delivery, delivered
 from .flow_packets import FlowPackets, PacketColumns
-from .kernel_samples import Samples
-from .message_delays import Messages, messages_of, stream_messages
-from .pages import page_objects
+from .kernel_samples import PathSamples
+from .message_delays import SentMessages, messages_of, stream_messages
+from .page_objects import page_objects
 from .planned_paths import Fault, faults_met, links_of
-from .sent_data import Outstanding, arrival_of_first_sent_since, outstanding_of
+from .sent_data import AckedData, arrival_of_first_sent_since, outstanding_of
 
 Result = TypeVar("Result")
 
@@ -88,7 +88,7 @@ class FlowObservation:
     path_names: Sequence[str] = ()
     window: Window = Window()
     moments: Moments = Moments()
-    samples: Mapping[str, Samples] = dataclasses.field(default_factory=dict)
+    samples: Mapping[str, PathSamples] = dataclasses.field(default_factory=dict)
     sender_records: list[AppRecord] = dataclasses.field(default_factory=list)
     receiver_records: list[AppRecord] = dataclasses.field(default_factory=list)
     t0_monotonic_ns: int = 0
@@ -121,7 +121,7 @@ class FlowObservation:
         return None if self.receiver is None or self.flow.program else delivered(self.receiver, self.flow.protocol)
 
     @functools.cached_property
-    def messages(self) -> Messages | None:
+    def messages(self) -> SentMessages | None:
         """The messages of netwarp's own programs; None where the captures do not tell them."""
         if self.sender is None or self.receiver is None or self.delivery is None:
             return None
@@ -137,7 +137,7 @@ class FlowObservation:
         return page_objects(self.flow, self.receiver, self.receiver_records, self.t0_monotonic_ns)
 
     @functools.cached_property
-    def outstanding(self) -> Outstanding | None:
+    def outstanding(self) -> AckedData | None:
         """The data that the sender had sent and that was not yet acknowledged."""
         return None if self.sender is None else outstanding_of(self.flow, self.sender)
 

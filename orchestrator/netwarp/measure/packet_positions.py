@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ..captures.native import Rows
-from ..core.schedules import PacketPosition
+from ..core.schedule_levels import PacketPosition
 from ..core.types import Cell, DirectionName
 from ..core.wire import ACK, DATA, FIN, I_DATA, RST, SACK, SYN, chunk_name
 from ..testbed.layout import make_layout

@@ -156,7 +156,7 @@ def sending_of(flow: Flow, sender: FlowPackets, end_ns: int | None) -> Sending |
 
 
 @dataclasses.dataclass(frozen=True)
-class Outstanding:
+class AckedData:
     """First transmissions and acknowledgements at the sender, sorted by time (ns from T0).
 
     sent_bytes, acked_bytes: payload from the first byte up to and including this packet or acknowledgement.
@@ -196,7 +196,7 @@ class Outstanding:
         return int(self.sent_ns[full[0]]) if len(full) else None
 
 
-def outstanding_of(flow: Flow, sender: FlowPackets) -> Outstanding | None:
+def outstanding_of(flow: Flow, sender: FlowPackets) -> AckedData | None:
     """None: not one connection, or no data was sent or acknowledged."""
     if (connection := _only_connection(flow, sender)) is None:
         return None
@@ -221,7 +221,7 @@ def outstanding_of(flow: Flow, sender: FlowPackets) -> Outstanding | None:
     last = np.concatenate([first[1:], [len(rows)]]) - 1
     payload = np.add.reduceat(size, first)
     answered = acks["time_ns"][answers] - sender.t0_realtime_ns
-    return Outstanding(
+    return AckedData(
         sent_ns=rows["time_ns"][first] - sender.t0_realtime_ns,
         sent_bytes=np.maximum.accumulate(end[last]),
         acked_ns=acks["time_ns"] - sender.t0_realtime_ns,
@@ -232,7 +232,7 @@ def outstanding_of(flow: Flow, sender: FlowPackets) -> Outstanding | None:
     )
 
 
-def rounds(outstanding: Outstanding, until_ns: int | None) -> Iterator[int]:
+def rounds(outstanding: AckedData, until_ns: int | None) -> Iterator[int]:
     """Number of packets first sent in each round trip. A round ends when its first packet is acknowledged; the packets
     sent from then on form the next one. Only rounds that ended by `until_ns`.
     """

@@ -10,7 +10,7 @@ from typing import cast, get_args
 import msgspec
 
 from ..core.types import Agent, AgentKind, AgentTold, Node, OptionValue
-from ..experiment.agents import AGENT_OPTIONS, EXAMPLE, FORWARDING, KINDS, NO_AGENT, fields_of
+from ..experiment.agent_keys import AGENT_OPTIONS, EXAMPLE, FORWARDING, KINDS, NO_AGENT, fields_of
 from ..experiment.fields import check_keys
 from ..experiment.grammar import NODE
 from ..experiment.problems import Problems, nearest

@@ -12,12 +12,12 @@ from ..core.metrics.expressions import fill_in, unfilled
 from ..core.outputs import expression_of
 from ..core.types import Cell, Event, Flow, GuestKernel, Link, LinkImpairment, Node
 from ..experiment import Spec
-from ..experiment.agents import FORWARDING
+from ..experiment.agent_keys import FORWARDING
 from ..experiment.grammar import RESOLVED
 from ..experiment.problems import Problems
 from ..experiment.reader import Reader
 from .agents import with_agents
-from .captures import Captures
+from .capture_points import Captures
 from .combine import Combination
 from .flows import Flows
 from .network import SIDES, Network, build_link, check_linked, check_switches, finish
@@ -25,7 +25,7 @@ from .packet_rules import check_packet_rules
 from .resolve import resolve
 from .routes import Routed, rtt_of_links
 from .sysctls import SysctlCheck
-from .timeline import Planned, Timeline, draw
+from .timeline import Planned, TimelineReader, draw
 
 IPV6_OFF = {"net.ipv6.conf.all.disable_ipv6": "1", "net.ipv6.conf.default.disable_ipv6": "1"}
 """Autoconfiguration sends at random times; nothing here uses IPv6."""
@@ -90,7 +90,7 @@ class CellPlanner:
         }
         directions = {f"{name} {side}": shape for (name, side), shape in shapes.items()}
         check_packet_rules(directions, tuple(each.flow for each in routed), self._problems, resolved.top, context)
-        timeline = Timeline(self._network, nodes, links, shapes, rtt_ns, duration)
+        timeline = TimelineReader(self._network, nodes, links, shapes, rtt_ns, duration)
         planned = timeline.read(resolved.events, self._problems, context)
         built = tuple(
             build_link(draft, shapes[name, "forward"], shapes[name, "backward"]) for name, draft in links.items()

@@ -9,7 +9,7 @@ import msgspec
 from ..core.types import Flow, Node, OptionValue, PrimarySwitch, Program, Protocol
 from ..experiment.grammar import FLOW, SWITCH
 from ..experiment.options import read_options
-from ..experiment.pages import NOT_OF_PAGES, read_page
+from ..experiment.page_flows import NOT_OF_PAGES, read_page
 from ..experiment.problems import Problems, nearest
 from ..experiment.programs import read_program
 from ..experiment.reader import Reader

@@ -14,11 +14,11 @@ from ..experiment.problems import nearest
 from ..experiment.toml_positions import Item
 from ..experiment.toml_writer import plain, toml_value
 from .cell import CellPlanner
+from .check_outputs import check_wanted, claims_of, with_flows
 from .combine import Combination, combinations
-from .outputs import check_wanted, claims_of, with_flows
 from .schedules import with_counters, without_growth
 from .sysctls import KernelSysctls, SysctlCheck
-from .types import Experiment, Factor, Level, Plan
+from .types import Level, Plan, PlannedExperiment, PlannedFactor
 
 BASE, ROBUSTNESS = "base", "robustness"
 """Parts of every spec that has factors which are not stated, beside its experiments."""
@@ -116,7 +116,7 @@ def _plan(
         filters=tuple(filters),
         parameters={k: str(v.value) for k, v in (parameters.table() if parameters is not None else {}).items()},
         factors=tuple(
-            Factor(
+            PlannedFactor(
                 name=factor.name,
                 title=factor.title,
                 levels=tuple(Level(level.name, level.title, tuple(_settings(level.patch))) for level in factor.levels),
@@ -156,7 +156,7 @@ def _settings(patch: Item | None, path: str = "") -> Iterator[str]:
             yield f"{name} = {', '.join(value if isinstance(value, str) else toml_value(value) for value in values)}"
 
 
-def _experiments_of(spec: Spec, cells: list[Cell], everything: list[Asked]) -> tuple[Experiment, ...]:
+def _experiments_of(spec: Spec, cells: list[Cell], everything: list[Asked]) -> tuple[PlannedExperiment, ...]:
     """Every experiment, with the cells of this plan that it shares with others."""
     planned = {tuple(cell.factors.values()) for cell in cells}
     shared: dict[str, list[tuple[str, ...]]] = {}
@@ -165,7 +165,9 @@ def _experiments_of(spec: Spec, cells: list[Cell], everything: list[Asked]) -> t
             for experiment in asking:
                 shared.setdefault(experiment.name, []).append(place)
     return tuple(
-        Experiment(name=each.name, title=each.title, factors=each.factors, shared=tuple(shared.get(each.name, ())))
+        PlannedExperiment(
+            name=each.name, title=each.title, factors=each.factors, shared=tuple(shared.get(each.name, ()))
+        )
         for each in spec.experiments
     )
 

@@ -38,7 +38,7 @@ SYSCTL_EXAMPLE = '{ "net.ipv4.tcp_sack" = "1" }'
 
 
 @dataclass(frozen=True, slots=True)
-class Direction:
+class LinkDirection:
     """One direction of a link; the queue is still as written ("1 bdp" is not yet a number of packets)."""
 
     shape: LinkImpairment
@@ -54,12 +54,12 @@ class UnresolvedLink:
     a: str
     b: str
     mtu_bytes: int
-    forward: Direction
-    backward: Direction
+    forward: LinkDirection
+    backward: LinkDirection
     item: Item
     """The link with its profile laid under it."""
 
-    def side(self, direction: DirectionName) -> Direction:
+    def side(self, direction: DirectionName) -> LinkDirection:
         """One direction."""
         return self.forward if direction == "forward" else self.backward
 
@@ -90,11 +90,11 @@ class Network:
                 links[name] = draft
         return links
 
-    def directions(self, reader: Reader) -> tuple[Direction, Direction] | None:
+    def directions(self, reader: Reader) -> tuple[LinkDirection, LinkDirection] | None:
         """Both directions of the table of a link (or an event); None if it is wrong, after collecting the problem."""
         table = reader.item.table()
         common = {key: child for key, child in table.items() if key in DIRECTION}
-        sides: list[Direction] = []
+        sides: list[LinkDirection] = []
         for side in SIDES:
             own = table[side].table() if side in table else {}
             if "rtt" in table and ("one_way_delay" in common or "one_way_delay" in own):
@@ -131,7 +131,7 @@ class Network:
         return UnresolvedLink(name, ends[0], ends[1], reader.whole("mtu") or 1500, both[0], both[1], item)
 
     @staticmethod
-    def _check_queue(side: Direction, mtu_bytes: int) -> None:
+    def _check_queue(side: LinkDirection, mtu_bytes: int) -> None:
         """Reports a queue in bytes that cannot hold a whole packet."""
         queue, largest = side.queue, mtu_bytes + (14 if side.shape.layer == "ethernet" else 0)
         if queue is not None and queue.kind == "data" and not largest <= queue.value < 1 << 31:
@@ -154,7 +154,7 @@ class Network:
             self._profiles[text] = profile
         return self._profiles[text]
 
-    def _direction(self, reader: Reader, link: Reader) -> Direction:
+    def _direction(self, reader: Reader, link: Reader) -> LinkDirection:
         delay = reader.whole("one_way_delay") or 0
         if link.has("rtt"):
             rtt = link.whole("rtt") or 0
@@ -210,7 +210,7 @@ class Network:
             packet_rules=read_packet_rules(reader),
             aqm=read_aqm(reader),
         )
-        return Direction(shape, queue, reader)
+        return LinkDirection(shape, queue, reader)
 
     @staticmethod
     def _errors(key: str, reader: Reader) -> float:
@@ -308,7 +308,7 @@ def bdp_bytes(rate_bit_s: int, rtt_ns: int) -> int:
     return -(-rate_bit_s * rtt_ns // (8 * 10**9))
 
 
-def finish(direction: Direction, rtt_ns: int, mtu_bytes: int) -> LinkImpairment:
+def finish(direction: LinkDirection, rtt_ns: int, mtu_bytes: int) -> LinkImpairment:
     """The impairment with its queue in packets, rounded up. rtt_ns: the longest RTT of the paths that cross it."""
     queue = direction.queue
     if queue is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.schedules import BETWEEN
+from ..core.schedule_levels import BETWEEN
 from ..core.types import Cell, LinkImpairment
 from ..experiment import Spec
 from ..experiment.factors import DOES_NOT_APPLY

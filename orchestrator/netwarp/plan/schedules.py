@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import msgspec
 
 from ..core.errors import SpecError
-from ..core.schedules import BETWEEN, ENDINGS, UNDISTURBED, PacketPosition, PacketSchedule, packets_of_level
+from ..core.schedule_levels import BETWEEN, ENDINGS, UNDISTURBED, PacketPosition, PacketSchedule, packets_of_level
 from ..core.types import Cell, DirectionName, Link, LinkImpairment, PacketRule
 from ..experiment.factors import DOES_NOT_APPLY
 from .packet_rules import NO_PACKET_NS
-from .types import Experiment, Factor, Level, Plan
+from .types import Level, Plan, PlannedExperiment, PlannedFactor
 
 PAST_NS = NO_PACKET_NS
 """The time by which a late packet comes after the next one."""
@@ -160,15 +160,15 @@ def with_cells(plan: Plan, cells: Sequence[Cell]) -> Plan:
     )
 
 
-def _with_levels(factor: Factor, names: Iterable[str] | None) -> Factor:
+def _with_levels(factor: PlannedFactor, names: Iterable[str] | None) -> PlannedFactor:
     if names is None:
         return factor
     return msgspec.structs.replace(factor, levels=tuple(Level(name, name) for name in names))
 
 
 def _with_shared(
-    experiment: Experiment, cells: Sequence[Cell], names: Sequence[str], schedules: set[str]
-) -> Experiment:
+    experiment: PlannedExperiment, cells: Sequence[Cell], names: Sequence[str], schedules: set[str]
+) -> PlannedExperiment:
     """A schedule of a combination is shared where the undisturbed combination is."""
     varied = schedules & set(experiment.factors)
 

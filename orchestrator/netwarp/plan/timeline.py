@@ -50,7 +50,7 @@ def _most(phase: tuple[int, int] | None) -> int:
     return phase[1] if phase else 0
 
 
-class Timeline:
+class TimelineReader:
     """Reads the events of one cell."""
 
     def __init__(

@@ -23,7 +23,7 @@ from ..core.outputs import (
     Word,
     matches,
 )
-from ..core.schedules import PacketSchedule
+from ..core.schedule_levels import PacketSchedule
 from ..core.types import Cell, Frozen
 
 PLAN_FORMAT = 1
@@ -37,7 +37,7 @@ class Level(Frozen, frozen=True):
     sets: tuple[str, ...] = ()
 
 
-class Factor(Frozen, frozen=True):
+class PlannedFactor(Frozen, frozen=True):
     """A property that is varied. usual, unstated: as in the spec (experiment/factors.py). schedule: its levels are
     packets, found while the run grows (plan/schedules.py); None also where only its undisturbed level was asked for.
     """
@@ -50,7 +50,7 @@ class Factor(Frozen, frozen=True):
     schedule: PacketSchedule | None = None
 
 
-class Experiment(Frozen, frozen=True):
+class PlannedExperiment(Frozen, frozen=True):
     """A named experiment of the spec. `factors`: those it varies.
 
     shared: the combinations (a level per factor of the plan) that other experiments have too. Each is run once, as a
@@ -70,8 +70,8 @@ class Outputs(Frozen, frozen=True, kw_only=True):
 
     title: str
     description: str
-    factors: tuple[Factor, ...]
-    experiments: tuple[Experiment, ...]
+    factors: tuple[PlannedFactor, ...]
+    experiments: tuple[PlannedExperiment, ...]
     metrics: tuple[Metric, ...]
     tables: tuple[Table, ...]
     figures: tuple[Figure, ...]
@@ -123,10 +123,10 @@ class Plan(Outputs, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, **{name: getattr(other, name) for name in OUTPUTS})
 
     @property
-    def dimensions(self) -> tuple[Factor, ...]:
+    def dimensions(self) -> tuple[PlannedFactor, ...]:
         """The names that axes and selectors may use: the factors, and the flows of the cells."""
         flows = dict.fromkeys(flow.name for cell in self.cells for flow in cell.flows)
-        return (*self.factors, Factor(FLOW, FLOW, tuple(Level(name, name) for name in flows)))
+        return (*self.factors, PlannedFactor(FLOW, FLOW, tuple(Level(name, name) for name in flows)))
 
     def rows_of(self, output: Table | EventTable | Figure | TimeSeries) -> str:
         """The name of its file in tables/, without .csv: its own; of a figure with the name of a table, NAME.figure."""

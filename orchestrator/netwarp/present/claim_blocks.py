@@ -11,7 +11,7 @@ from ..core.outputs import Amendment, Claim, Figure, Levels, Table
 from ..plan.types import Outputs
 from ..store.tables import number
 from .result_tables import Grid
-from .run_data import Metric, Row, RunData, metric_names
+from .run_data import MetricHeading, Row, RunData, metric_names
 
 # Meaning of the number compared, by kind of claim: kinds that give a relative one. Of
 # several comparisons the one is shown that speaks most against the claim.
@@ -278,7 +278,7 @@ class _Claims:
 
     plan: Outputs
     system: str
-    metrics: Mapping[str, Metric]
+    metrics: Mapping[str, MetricHeading]
 
 
 def _name(row: Row) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..core.metrics.catalogue import HEADLINE
 from ..core.numbers import DASH, fixed, given, percent, readable, with_unit
 from ..core.units import counted
-from ..results.comparison import OF_AGREEMENT, Comparison, Levels, MetricAgreement, Number
+from ..results.compared_numbers import OF_AGREEMENT, ComparedNumber, Comparison, Levels, MetricAgreement
 
 NAMED = 6
 TINY = 1e-9
@@ -98,7 +98,7 @@ def gap_words(metric: MetricAgreement) -> str:
     return f"{gap(metric.offset)} \u00b1 {given(100 * half if half > TINY else 0, 2)}"
 
 
-def interval_words(number: Number) -> str:
+def interval_words(number: ComparedNumber) -> str:
     """The difference and its interval."""
     apart = amount(number.difference, number.unit, signed=True)
     if number.low is None or number.high is None:

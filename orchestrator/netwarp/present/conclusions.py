@@ -15,7 +15,7 @@ from ..core.outputs import Placeholder, placeholders
 from ..core.units import counted
 from ..plan.types import Outputs
 from .claim_blocks import Statement, Value
-from .run_data import Metric
+from .run_data import MetricHeading
 from .style import VERDICT_WORDS, verdict_counted, verdict_shown
 
 CLASSES = {
@@ -179,7 +179,7 @@ SHOWN = 3
 
 
 def key_numbers(
-    cells: int, measured: Iterable[tuple[str, str, float | None]], metrics: Mapping[str, Metric]
+    cells: int, measured: Iterable[tuple[str, str, float | None]], metrics: Mapping[str, MetricHeading]
 ) -> tuple[str, ...]:
     """ "bulk: goodput 1.933 Mbit/s", of several cells "bulk, 6 cells: goodput 1.711 to 1.933 Mbit/s, outage ...".
 
@@ -193,7 +193,7 @@ def key_numbers(
     return tuple(f"{flow}{among}: {', '.join(_ranges(metrics, known))}" for flow, known in values.items())
 
 
-def _ranges(metrics: Mapping[str, Metric], known: Mapping[str, Sequence[float]]) -> Iterator[str]:
+def _ranges(metrics: Mapping[str, MetricHeading], known: Mapping[str, Sequence[float]]) -> Iterator[str]:
     for name in [name for name in HEADLINE if name in known][:SHOWN]:
         divisor, unit = scale(known[name], metrics[name].unit)
         least, most = min(known[name]) / divisor, max(known[name]) / divisor

@@ -15,7 +15,7 @@ from ..experiment.problems import Problems
 from ..experiment.profiles import PROFILES, read_profile
 from ..measure.calibration.datagram_probes import read_link
 from ..measure.calibration.expected import delays_of
-from ..store.calibration import Row
+from ..store.probe_rows import ProbeRow
 
 BEGIN, END = "<!-- made by `netwarp calibrate --markdown` -->\n", "<!-- end of what is made -->\n"
 HEAD = (
@@ -43,7 +43,7 @@ COLUMNS = (
 )
 
 
-def profile_table(rows: Sequence[Row]) -> str:
+def profile_table(rows: Sequence[ProbeRow]) -> str:
     """Markdown, with the marks around it. A number is `configured → measured`; "?" where nothing was measured."""
     lines = [BEGIN, HEAD, "| --- " * HEAD.count(" | ") + "| --- |\n"]
     for profile in list_profiles():
@@ -73,7 +73,7 @@ def _order(profile: str) -> str:
     return f"{forward.distribution}, {'in order' if forward.keeps_order else 'not'}" if forward.jitter_ns else ""
 
 
-def profile_lines(profile: str, rows: Sequence[Row]) -> list[str]:
+def profile_lines(profile: str, rows: Sequence[ProbeRow]) -> list[str]:
     """One line of the table for each way."""
     return [
         f"| {profile if way == 'there' else ''} | {way} | {' | '.join(cells)} |\n"
@@ -81,14 +81,14 @@ def profile_lines(profile: str, rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _ways(profile: str, rows: Sequence[Row]) -> dict[str, list[str]]:
+def _ways(profile: str, rows: Sequence[ProbeRow]) -> dict[str, list[str]]:
     """Way -> the text of each column."""
     link, _ = read_link(profile, 1)
     ways = {"there": link.forward, "back": link.backward}
     return {way: [_cell(column, way, shape, rows) for column in COLUMNS] for way, shape in ways.items()}
 
 
-def _cell(column: _Column, way: str, shape: LinkImpairment, rows: Sequence[Row]) -> str:
+def _cell(column: _Column, way: str, shape: LinkImpairment, rows: Sequence[ProbeRow]) -> str:
     configured = column.configured(shape)
     if configured is None:
         return ""
@@ -106,7 +106,7 @@ def _loss(shape: LinkImpairment) -> float:
     return (bad * model.bad_loss_ratio + good * model.good_loss_ratio) / (good + bad)
 
 
-def profile_words(name: str, title: str, rows: Sequence[Row]) -> list[str]:
+def profile_words(name: str, title: str, rows: Sequence[ProbeRow]) -> list[str]:
     """A profile as lines of text; after each number the measured one, or how to measure it."""
     heads = [head.strip() for head in HEAD.strip("|\n").split("|")][2:]
     lines = [f"{name}: {title}"]

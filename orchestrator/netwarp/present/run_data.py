@@ -15,9 +15,9 @@ from ..core.numbers import WORDLESS
 from ..core.types import BACK, Cell
 from ..plan.types import Outputs, Plan, Selection
 from ..results.rows import NOT_RUN
-from ..store.calibration import Calibration
 from ..store.manifest import Manifest
 from ..store.plan_file import read_plan
+from ..store.probe_rows import Calibration
 from ..store.run_dir import RunDir, read_json
 from ..store.tables import each_row, number, read_rows
 
@@ -25,7 +25,7 @@ Row = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class MetricHeading:
     """A metric's heading, base unit, and the heading of the group it is listed in."""
 
     name: str
@@ -40,18 +40,18 @@ GROUP_ORDER = (OWN, *GROUPS.values())
 _SPELLED = {"rtt": "RTT", "rto": "RTO", "t3": "T3", "hol": "head-of-line", "sacks": "SACKs", "p95": "95th percentile"}
 
 
-def metric_names(plan: Outputs, units: Mapping[str, str]) -> dict[str, Metric]:
+def metric_names(plan: Outputs, units: Mapping[str, str]) -> dict[str, MetricHeading]:
     """Every metric of the plan and of the tables. units: as measurements.csv states them."""
     own = {metric.name: metric for metric in plan.metrics if metric.name not in METRICS}
-    names: dict[str, Metric] = {}
+    names: dict[str, MetricHeading] = {}
     for name in dict.fromkeys([*(metric.name for metric in plan.metrics), *units]):
         if name in METRICS:
             metric = METRICS[name]
-            names[name] = Metric(name, metric.title, metric.unit, GROUPS[metric.group])
+            names[name] = MetricHeading(name, metric.title, metric.unit, GROUPS[metric.group])
         else:
             title, unit = (own[name].title, own[name].unit) if name in own else ("", "")
             title = title if title and title != name else _words(name)
-            names[name] = Metric(name, title, units.get(name) or unit, OWN)
+            names[name] = MetricHeading(name, title, units.get(name) or unit, OWN)
     return names
 
 
@@ -141,7 +141,7 @@ class RunData:
         return _by_cell(self.values)
 
     @cached_property
-    def metrics(self) -> Mapping[str, Metric]:
+    def metrics(self) -> Mapping[str, MetricHeading]:
         """The metrics that were measured, by name."""
         return metric_names(self.plan, self._measurements[1] if self.units is None else self.units)
 

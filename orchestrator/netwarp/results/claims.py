@@ -28,7 +28,7 @@ from collections.abc import Mapping, Sequence
 
 from ..core.numbers import fixed, plain
 from ..core.outputs import ANY_LEVEL, FLOW, Claim, Levels, Verdict
-from ..core.schedules import UNDISTURBED
+from ..core.schedule_levels import UNDISTURBED
 from ..core.types import Cell
 from ..core.units import counted_of
 from .contrasts import Contrast, contrasts, mean_of

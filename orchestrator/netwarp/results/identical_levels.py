@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..plan.types import Factor, Plan
+from ..plan.types import Plan, PlannedFactor
 
 Digests = Mapping[str, str]
 """Capture -> digest of its packets, of one cell."""
@@ -51,7 +51,7 @@ def identical_levels(plan: Plan, digests: Mapping[str, Digests]) -> list[Identic
     return identical
 
 
-def _of_factor(factor: Factor, beside: Mapping[str, Mapping[object, Digests]]) -> list[Identical]:
+def _of_factor(factor: PlannedFactor, beside: Mapping[str, Mapping[object, Digests]]) -> list[Identical]:
     """Groups of levels in which each level equals every other one."""
     groups: list[list[str]] = []
     for level in (each.name for each in factor.levels if each.name in beside):

@@ -11,7 +11,7 @@ from typing import Literal
 
 from ..measure.first_divergence import Divergence
 from ..store.manifest import Manifest
-from .comparison import Comparison, Levels, Moved
+from .compared_numbers import Comparison, Levels, Moved
 
 DIGEST = 12
 CellStatus = Literal["equal", "differ", "no captures", "ended differently", "not finished", "only in A", "only in B"]

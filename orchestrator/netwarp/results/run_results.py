@@ -76,7 +76,7 @@ class CellFlow:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class RowNames:
     """Flow, metric and unit of each measurement of a cell; cells with the same ones share one object."""
 
     names: tuple[tuple[str, str, str], ...]
@@ -89,7 +89,7 @@ class CellValues:
     """The measurements of a cell, eight bytes each: 100,000 cells have millions. NaN: there was nothing to measure."""
 
     cell_id: str
-    columns: Columns
+    columns: RowNames
     values: array[float]
 
     def __iter__(self) -> Iterator[Measurement]:
@@ -113,15 +113,15 @@ class Results:
         self._selection = Selection(plan)
         self.outcomes = outcomes
         self._names = {id(cell): cell.id for cell in plan.cells}  # a hash of the whole cell: made once
-        nothing = Columns((), {})
+        nothing = RowNames((), {})
         self.by_cell = {name: CellValues(name, nothing, array("d")) for name in self._names.values()}
-        known: dict[tuple[tuple[str, str, str], ...], Columns] = {}
+        known: dict[tuple[tuple[str, str, str], ...], RowNames] = {}
         for name, group in itertools.groupby(measurements, attrgetter("cell_id")):
             if name in self.by_cell and self.completed(name):
                 rows = [*self.by_cell[name], *group]
                 names = tuple((row.flow, row.metric, row.unit) for row in rows)
                 if names not in known:
-                    known[names] = Columns(names, {(flow, metric): at for at, (flow, metric, _) in enumerate(names)})
+                    known[names] = RowNames(names, {(flow, metric): at for at, (flow, metric, _) in enumerate(names)})
                 values = array("d", (math.nan if row.value is None else row.value for row in rows))
                 self.by_cell[name] = CellValues(name, known[names], values)
         self._flows: dict[str, set[str]] = {}

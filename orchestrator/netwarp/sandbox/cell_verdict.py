@@ -20,7 +20,7 @@ from ..store import init_records as init
 from ..store.app_records import AppRecord, Summary, WindowClampLost
 from ..store.ndjson import last, of_kind
 from ..store.run_dir import CellDir
-from ..testbed.agents import agent_id, agents_of
+from ..testbed.agent_steps import agent_id, agents_of
 from ..testbed.compile import LINGER_NS
 
 FRAGMENT = CHECKOUT / "kernel" / "fragment.config"

@@ -18,9 +18,9 @@ from ..core.errors import KernelError, SpecError
 from ..core.executables import with_sbin
 from ..guestkernel.build import toolchain
 from ..guestkernel.cache import kernels_dir
-from ..guestkernel.config import Option
+from ..guestkernel.config import ConfigOption
 from ..guestkernel.recipe import Recipe
-from ..guestkernel.source import Source
+from ..guestkernel.source import KernelSource
 
 SELFTESTS = Path("tools/testing/selftests")
 OVERRIDES = Path(__file__).with_name("overrides")
@@ -136,7 +136,7 @@ def _scripts(folder: Path, name: str, seen: set[Path]) -> Iterator[str]:
         yield from _scripts(path.parent, other, seen)
 
 
-def unpack_tests(source: Source, recipe: Recipe) -> Path:
+def unpack_tests(source: KernelSource, recipe: Recipe) -> Path:
     """The tests of a source in the cache, unpacked unless they are there. Raises KernelError."""
     headers = [header.read_text() for header in sorted(OVERRIDES.glob("*.h"))]
     key = hashlib.sha256("\n".join([source.identity, toolchain(), *headers]).encode()).hexdigest()[:16]
@@ -176,6 +176,7 @@ def selftest_recipe(recipe: Recipe, options: Mapping[str, str]) -> Recipe:
     kept = tuple(option for option in recipe.fragment if option.name not in more)
     return dataclasses.replace(
         recipe,
-        fragment=kept + tuple(Option(name, None if value == "n" else value) for name, value in sorted(more.items())),
+        fragment=kept
+        + tuple(ConfigOption(name, None if value == "n" else value) for name, value in sorted(more.items())),
         where_possible=frozenset(more) - frozenset(option.name for option in recipe.fragment),
     )

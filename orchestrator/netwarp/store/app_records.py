@@ -79,7 +79,7 @@ class PathState(msgspec.Struct, frozen=True, gc=False):
     tcp_info: TcpInfo | None = None
 
 
-class Association(msgspec.Struct, frozen=True, gc=False):
+class AssociationStatus(msgspec.Struct, frozen=True, gc=False):
     """SCTP_STATUS."""
 
     unacked_chunks: int
@@ -98,7 +98,7 @@ class Sample(AppRecord, frozen=True):
     t_ns: int
     sent_bytes: int
     paths: tuple[PathState, ...] = ()
-    association: Association | None = None
+    association: AssociationStatus | None = None
 
 
 class Notification(AppRecord, frozen=True):

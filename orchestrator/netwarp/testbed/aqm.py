@@ -12,7 +12,7 @@ import struct
 from collections.abc import Mapping
 
 from ..core.types import Aqm, LinkImpairment
-from .qdiscs import Stage, attribute, attributes_of
+from .qdiscs import QdiscStage, attribute, attributes_of
 
 KINDS = ("red", "codel", "fq_codel", "pie", "cake")
 ATTRIBUTES: dict[str, dict[str, int]] = {
@@ -34,7 +34,7 @@ _TICK_RATES_HZ = (1000, 300, 250, 100)
 """Of Linux's timer (CONFIG_HZ). PIE updates in whole ticks, rounded up (sch_pie.c: pie_change)."""
 
 
-class AqmQdisc(Stage, frozen=True):
+class AqmQdisc(QdiscStage, frozen=True):
     """One such qdisc as configured and as read back: `values` by name, in the kernel's units."""
 
     kind: str  # type: ignore[misc]

@@ -9,7 +9,7 @@ from typing import Literal
 
 from ..core.types import Cell, Flow, OptionValue, Path, Program, closing
 from ..core.unpacked import UNPACKED_PACKAGES, library_folders
-from ..experiment.pages import CLIENT_OPTIONS, SERVER_OPTIONS
+from ..experiment.page_flows import CLIENT_OPTIONS, SERVER_OPTIONS
 from ..experiment.programs import JOINED, OF_EACH, OF_ONE, UNPACKED
 from .layout import Layout
 from .steps import Step, step

@@ -14,7 +14,7 @@ from typing import Literal
 
 from ..core.types import Cell, Event, Flow
 from . import messages
-from .agents import agent_rules, agent_signals, agents_of, forwarding, relay_rules, relays, start_agents
+from .agent_steps import agent_rules, agent_signals, agents_of, forwarding, relay_rules, relays, start_agents
 from .arguments import (
     flow_token,
     listener_steps,
@@ -25,7 +25,7 @@ from .arguments import (
     sender_program,
 )
 from .direction_program import DirectionProgram
-from .layout import BRIDGE, PREFIX_LENGTH, Devices, Interface, Layout, Route, hop_name, make_layout
+from .layout import BRIDGE, PREFIX_LENGTH, Devices, Interface, Layout, StaticRoute, hop_name, make_layout
 from .messages import Request
 from .nftables import rules_dump
 from .path_manager import FAMILY, path_manager
@@ -462,7 +462,7 @@ def _restore(end: Interface, layout: Layout) -> list[Request]:
     ]
 
 
-def _add_route(route: Route) -> Request:
+def _add_route(route: StaticRoute) -> Request:
     via, window = route.interface, route.initial_window_packets
     length = route.prefix_length
     return messages.route(route.subnet, length, route.gateway, via.name, via.ifindex, window, route.quick_ack)

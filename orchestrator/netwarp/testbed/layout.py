@@ -75,7 +75,7 @@ ADDRESS_LENGTH = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class StaticRoute:
     """A static route of one node. gateway "": what it leads to is on the interface's segment."""
 
     node: str
@@ -91,10 +91,10 @@ class Route:
 
 def apply_route_overrides(
     flows: Sequence[Flow],
-    routes: Sequence[Route],
+    routes: Sequence[StaticRoute],
     interfaces: Sequence[Interface],
     gateways: Mapping[tuple[str, str], str] = MappingProxyType({}),
-) -> tuple[Route, ...]:
+) -> tuple[StaticRoute, ...]:
     """The routes with the overrides of the flows applied: the receiver's link, initial windows, quick ACKs.
 
     gateways: (switch, subnet) -> the router on the switch's segment that leads there. Raises SpecError if an end of a
@@ -103,13 +103,13 @@ def apply_route_overrides(
     interface_of = {(interface.node, interface.link): interface for interface in interfaces}
     routes_by_subnet = {(route.node, route.subnet): route for route in routes}
 
-    def route_to(node: str, to: Interface) -> Route:
+    def route_to(node: str, to: Interface) -> StaticRoute:
         on_segment = [own for own in interfaces if own.node == node and own.segment and own.segment == to.segment]
         if (
             on_segment
         ):  # the kernel's own route leads to the subnet by the first of them; one to the address goes before
             there = routes_by_subnet.get((node, to.ip))
-            return there or Route(node, to.ip, "", on_segment[0], ADDRESS_LENGTH)
+            return there or StaticRoute(node, to.ip, "", on_segment[0], ADDRESS_LENGTH)
         if (node, to.subnet) not in routes_by_subnet:
             raise SpecError(f"'{node}' has no route to '{to.node}' over '{to.link}': that link has no hop")
         return routes_by_subnet[node, to.subnet]
@@ -136,7 +136,7 @@ def apply_route_overrides(
 
 def static_routes(
     hosts: set[str], veths: Sequence[tuple[Interface, Interface]], bridging: AbstractSet[str]
-) -> tuple[tuple[Route, ...], dict[tuple[str, str], str]]:
+) -> tuple[tuple[StaticRoute, ...], dict[tuple[str, str], str]]:
     """The shortest route from every node to every subnet that is not its own (core.topology); and the gateways on
     segments: (switch, subnet) -> address.
 
@@ -158,7 +158,7 @@ def static_routes(
             if node in bridging:
                 gateways[node, subnet] = entry.ip
             else:
-                routes.append(Route(node, subnet, entry.ip, interface))
+                routes.append(StaticRoute(node, subnet, entry.ip, interface))
     return tuple(routes), gateways
 
 
@@ -178,7 +178,7 @@ class Layout:
     namespaces: tuple[str, ...]
     routers: frozenset[str]
     veths: tuple[tuple[Interface, Interface], ...]
-    routes: tuple[Route, ...]
+    routes: tuple[StaticRoute, ...]
     shaped: dict[tuple[str, DirectionName], Interface] = field(default_factory=dict)
     """(link, direction) -> the interface whose egress qdiscs shape it."""
     bridges: dict[int, int] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 from pyroute2.netlink.rtnl.ndmsg import ndmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
-from .qdiscs import CLASS, Htb, Stage, attribute
+from .qdiscs import CLASS, Htb, QdiscStage, attribute
 
 NLM_F_REQUEST, NLM_F_ACK, NLM_F_DUMP = 0x1, 0x4, 0x300
 NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x100, 0x200, 0x400
@@ -220,7 +220,7 @@ def neighbour(name: str, ifindex: int, ip: str, mac: str) -> Request:
     return Request(data, f"ip neigh replace {ip} lladdr {mac} dev {name} nud permanent")
 
 
-def qdisc(name: str, ifindex: int, stage: Stage, *, handle: int, parent: int | None, replace: bool) -> Request:
+def qdisc(name: str, ifindex: int, stage: QdiscStage, *, handle: int, parent: int | None, replace: bool) -> Request:
     """Add or replace (`replace`) a qdisc, or else change it in place. `parent` None = root.
 
     A replacement under a new handle destroys the old qdisc with everything in it; a change keeps what is queued.

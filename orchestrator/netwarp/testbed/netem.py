@@ -13,7 +13,7 @@ import msgspec
 
 from ..core.types import GilbertElliott, LinkImpairment
 from .delays import distribution_of, spread_ns, table
-from .qdiscs import ETHERNET_HEADER_BYTES, TICK_NS, Stage, attribute, attributes_of, size_table, size_text
+from .qdiscs import ETHERNET_HEADER_BYTES, TICK_NS, QdiscStage, attribute, attributes_of, size_table, size_text
 
 PROBABILITY_ONE = 0xFFFFFFFF
 UNLIMITED_PACKETS = 1_000_000
@@ -33,7 +33,7 @@ _RATE_SPEC = struct.Struct("=IiIi")
 """struct tc_netem_rate: byte/s (all ones where TCA_NETEM_RATE64 has it), packet overhead, cell size and overhead."""
 
 
-class Netem(Stage, frozen=True):
+class Netem(QdiscStage, frozen=True):
     """One netem qdisc as the kernel holds it. Both the configuration and what is read back have this form, so that they
     can be compared.
 

@@ -62,7 +62,7 @@ def size_text(overhead_bytes: int) -> str:
     return f"stab overhead {overhead_bytes} linklayer ethernet " if overhead_bytes else ""
 
 
-class Stage(Frozen, frozen=True):
+class QdiscStage(Frozen, frozen=True):
     """One qdisc of a direction, as configured and as a dump shows it."""
 
     kind: ClassVar[str]
@@ -75,7 +75,7 @@ class Stage(Frozen, frozen=True):
         """The body of TCA_OPTIONS."""
         raise NotImplementedError
 
-    def as_shown(self) -> Stage:
+    def as_shown(self) -> QdiscStage:
         """This one as a dump shows it."""
         return self
 
@@ -97,7 +97,7 @@ ETHERNET_HEADER_BYTES = 14
 TICK_NS = 64
 
 
-class Tbf(Stage, frozen=True):
+class Tbf(QdiscStage, frozen=True):
     """A tbf qdisc as configured and read back. Lengths are those of the root's size table (Netem.size_overhead_bytes).
 
     The kernel keeps the bucket in ticks of 64 ns (`bucket_ticks`).
@@ -170,7 +170,7 @@ _HTB_LIMITS = struct.Struct("=IIIII")
 """The end of struct tc_htb_opt: buffer, cbuffer, quantum, level, prio."""
 
 
-class Htb(Stage, frozen=True):
+class Htb(QdiscStage, frozen=True):
     """htb with one class, as configured and as a dump of its classes shows it.
 
     credit_ticks (of 64 ns): by how much a packet may begin before the ones sent earlier are paid for, so that a timer
@@ -225,7 +225,7 @@ class Htb(Stage, frozen=True):
         return f"htb rate {rate}bit ceil {rate}bit burst {burst}b cburst {burst}b quantum {_QUANTUM_BYTES}"
 
 
-class Fifo(Stage, frozen=True):
+class Fifo(QdiscStage, frozen=True):
     """The drop-tail queue below htb; `limit` in packets, or in bytes."""
 
     limit: int

@@ -15,10 +15,19 @@ from .aqm import KINDS as AQM_KINDS
 from .aqm import AqmQdisc, marked
 from .compile import Compiled
 from .layout import BRIDGE, PREFIX_LENGTH
-from .messages import DUMPS, NUD_PERMANENT, RELAY_TABLE, RTPROT_STATIC, TCA_BPF_NAME, TCA_BPF_TAG, TCA_KIND, TCA_OPTIONS
+from .messages import (
+    DUMPS,
+    NUD_PERMANENT,
+    RELAY_TABLE,
+    RTPROT_STATIC,
+    TCA_BPF_NAME,
+    TCA_BPF_TAG,
+    TCA_KIND,
+    TCA_OPTIONS,
+)
 from .netem import PRNG_SEED, Netem
 from .nftables import check_rules, decode_rules
-from .qdiscs import TCA_STAB, Fifo, Htb, Stage, Tbf, attributes_of, overhead_of
+from .qdiscs import TCA_STAB, Fifo, Htb, QdiscStage, Tbf, attributes_of, overhead_of
 from .shaping import ExpectedQdisc
 
 NLMSG_ERROR, NLMSG_DONE = 2, 3
@@ -229,7 +238,7 @@ def _check_qdiscs(
             yield Check(what, False, f"asked {want.stage.text()}, found {'nothing' if got is None else got.kind}")
             continue
         # the kernel never dumps a delay distribution's table: it is taken as asked
-        shown: Stage | None = got.aqm or got.tbf or got.htb
+        shown: QdiscStage | None = got.aqm or got.tbf or got.htb
         if got.netem is not None and isinstance(want.stage, Netem):
             shown = msgspec.structs.replace(
                 got.netem,

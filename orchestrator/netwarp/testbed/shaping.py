@@ -23,7 +23,7 @@ from .direction_program import DirectionProgram, direction_programs
 from .layout import Interface, Layout
 from .messages import Request, htb_class, qdisc
 from .netem import ORDERING_BYTE_S, PROBABILITY_ONE, UNLIMITED_PACKETS, Netem, black_hole, delay_stage, rate_stage
-from .qdiscs import ETHERNET_HEADER_BYTES, Htb, Stage, fifo_stage, htb_stage, tbf_stage
+from .qdiscs import ETHERNET_HEADER_BYTES, Htb, QdiscStage, fifo_stage, htb_stage, tbf_stage
 from .rate_line import RateLine, rate_lines, rated, shapes_of, varies
 from .steps import Step
 
@@ -40,7 +40,7 @@ class ExpectedQdisc:
     interface: str
     handle: int
     parent: int | None
-    stage: Stage
+    stage: QdiscStage
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +213,8 @@ class Shaping:
         handle, shape, where, line = direction.handle, direction.shape, direction.interface, direction.line
         aqm, managed = shape.aqm, shape.aqm is not None and shape.aqm.kind == "cake"
         seeds = self._qdisc_seed(direction, 0), self._qdisc_seed(direction, 1)
-        child: Stage | None = None
-        leaf: Stage | None = None
+        child: QdiscStage | None = None
+        leaf: QdiscStage | None = None
         if direction.broken == "cut":
             root = Netem(limit_packets=UNLIMITED_PACKETS, loss=PROBABILITY_ONE, seed=seeds[0])
         else:
@@ -234,7 +234,7 @@ class Shaping:
             if aqm is not None and not managed:
                 idle = msgspec.structs.replace(shape, rate_bit_s=direction.idle_rate_bit_s)
                 leaf = aqm_stage(idle, direction.mtu_bytes)
-        placed: list[tuple[int, int | None, Stage | None, Interface]] = [
+        placed: list[tuple[int, int | None, QdiscStage | None, Interface]] = [
             (handle, None, root, where), (handle + 1, handle, child, where),
             (LEAF_HANDLES + handle, handle + 1, leaf, where),
         ]  # fmt: skip

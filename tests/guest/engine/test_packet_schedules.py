@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from netwarp.captures.capture import read_captures
-from netwarp.core.schedules import packets_of_level
+from netwarp.core.schedule_levels import packets_of_level
 from netwarp.core.types import Cell
 from netwarp.plan.types import Plan
 from netwarp.store.plan_file import read_plan, write_plan

@@ -17,7 +17,7 @@ from netwarp.engine.execute import execute
 from netwarp.measure.calibration import Probe, judge, probes
 from netwarp.sandbox import VirtualBackend
 from netwarp.sandbox.virtual import T0_REALTIME_NS
-from netwarp.store.calibration import Row
+from netwarp.store.probe_rows import ProbeRow
 from netwarp.store.run_dir import RunDir
 from support.chain_kit import Checkout, copy_checkout, ended, guests, nothing_left
 
@@ -30,18 +30,18 @@ PREFIXES = ("loss over ", "fault between SYNs", "repair between SYNs")
 
 
 @pytest.fixture(scope="module")
-def measured(checkout: Checkout) -> list[Row]:
+def measured(checkout: Checkout) -> list[ProbeRow]:
     """The rows of `netwarp calibrate --json`, as the session's checkout was calibrated with."""
     answer = json.loads((checkout.root / "calibrated" / "answer.json").read_text())
-    return msgspec.convert(answer["rows"], list[Row])
+    return msgspec.convert(answer["rows"], list[ProbeRow])
 
 
-def test_every_quantity_is_within_its_bounds(measured: list[Row]) -> None:
+def test_every_quantity_is_within_its_bounds(measured: list[ProbeRow]) -> None:
     assert [row for row in measured if not row.ok] == []
     assert [row for row in measured if row.measured is None or abs(row.measured - row.configured) > row.bound] == []
 
 
-def test_every_quantity_is_measured(measured: list[Row]) -> None:
+def test_every_quantity_is_measured(measured: list[ProbeRow]) -> None:
     """A row for each, the bounds those that are promised, and no number that only repeats what was asked."""
     names = {row.quantity for row in measured}
     assert names >= QUANTITIES
@@ -58,14 +58,14 @@ def test_every_quantity_is_measured(measured: list[Row]) -> None:
     assert sum(row.measured != row.configured for row in measured) > 20
 
 
-def test_it_is_stored_for_the_runs_that_follow(checkout: Checkout, tmp_path: Path, measured: list[Row]) -> None:
+def test_it_is_stored_for_the_runs_that_follow(checkout: Checkout, tmp_path: Path, measured: list[ProbeRow]) -> None:
     (tmp_path / "spec.toml").write_text(checkout.run("plan", "--example", cwd=tmp_path).ok().out)
     where = ["--where", "protocol=tcp", "--where", "rate=1 Mbit/s"]
     done = checkout.run("run", "spec.toml", *where, "--no-report", "--out", tmp_path / "x", cwd=tmp_path).ok()
     assert "calibrating" not in done.err
     kept = json.loads((tmp_path / "x" / "calibration.json").read_bytes())
     generic = {row.probe for row in measured}  # another test's profiles may be kept beside them
-    assert [row for row in msgspec.convert(kept["rows"], list[Row]) if row.probe in generic] == measured
+    assert [row for row in msgspec.convert(kept["rows"], list[ProbeRow]) if row.probe in generic] == measured
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def assert_rows(probe: Probe, cell: Cell, checkout: Checkout, place: Path, quant
     assert rows
     assert all(row.ok for row in rows) is ok, rows
     # what is stored and could not be read again would fail every later run
-    assert msgspec.json.decode(msgspec.json.encode(rows), type=list[Row]) == rows
+    assert msgspec.json.decode(msgspec.json.encode(rows), type=list[ProbeRow]) == rows
     nothing_left(place, run=run.root)
 
 

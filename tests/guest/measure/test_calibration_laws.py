@@ -13,7 +13,7 @@ from netwarp.engine.execute import execute
 from netwarp.measure.calibration import VIRTUAL, Budget, Probe, aqm_probes, judge_profile, rule_probes
 from netwarp.sandbox import VirtualBackend
 from netwarp.sandbox.virtual import T0_REALTIME_NS
-from netwarp.store.calibration import Row
+from netwarp.store.probe_rows import ProbeRow
 from netwarp.store.run_dir import RunDir
 from support.chain_kit import Checkout
 
@@ -29,7 +29,7 @@ def probe_of(name: str, checkout: Checkout) -> Probe:
     return next(probe for probe in (*rule_probes(program, SMALL), *aqm_probes(program)) if probe.name == name)
 
 
-def judged(probe: Probe, checkout: Checkout, place: Path, cell: Cell) -> list[Row]:
+def judged(probe: Probe, checkout: Checkout, place: Path, cell: Cell) -> list[ProbeRow]:
     """Run a cell and judge it as the probe's."""
     run = RunDir(place / "x")
     execute([cell], VirtualBackend(checkout.kernel, checkout.root / "build"), run, jobs=1, finished=lambda *_: None)
@@ -37,7 +37,7 @@ def judged(probe: Probe, checkout: Checkout, place: Path, cell: Cell) -> list[Ro
     assert outcome.outcome is Outcome.COMPLETED, outcome
     rows, _ = judge_profile(probe, run.cell(cell.id).root, T0_REALTIME_NS, VIRTUAL)
     # what is stored and could not be read again would fail every later run
-    assert msgspec.json.decode(msgspec.json.encode(rows), type=list[Row]) == rows
+    assert msgspec.json.decode(msgspec.json.encode(rows), type=list[ProbeRow]) == rows
     return rows
 
 

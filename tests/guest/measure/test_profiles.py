@@ -12,9 +12,9 @@ from netwarp.engine.execute import execute
 from netwarp.measure.calibration import VIRTUAL, WALL, Budget, Probe, judge_profile, netem_probes, profile_probes
 from netwarp.present.profile_table import profile_lines
 from netwarp.sandbox import GuestBackend, VirtualBackend
-from netwarp.store.calibration import Curve, Row
 from netwarp.store.init_records import Ready, read_init_log
 from netwarp.store.ndjson import last
+from netwarp.store.probe_rows import Curve, ProbeRow
 from netwarp.store.run_dir import RunDir
 from support.chain_kit import Checkout, in_a_guest
 from support.checkout import ROOT
@@ -25,7 +25,7 @@ SMALL = Budget(many=4000, few=1000)
 
 def judged(
     probe: Probe, checkout: Checkout, place: Path, cell: Cell | None = None, backend: GuestBackend | None = None
-) -> tuple[list[Row], list[Curve]]:
+) -> tuple[list[ProbeRow], list[Curve]]:
     """Run a probe's cell (or another in its place) and judge it as that probe; no row if the host made it late."""
     run, played = RunDir(place / "x"), cell or probe.cell
     backend = backend or VirtualBackend(checkout.kernel, checkout.root / "build")
@@ -48,7 +48,7 @@ def test_the_readme_is_measured_again(checkout: Checkout, tmp_path: Path) -> Non
     """To the digit: the same seed, the same draws."""
     place = tmp_path / "page.html"
     done = checkout.run("calibrate", "adsl", "cdma-9600", "--json", "--html", place, cwd=tmp_path).ok()
-    rows = msgspec.convert(json.loads(done.out)["rows"], list[Row])
+    rows = msgspec.convert(json.loads(done.out)["rows"], list[ProbeRow])
     readme = README.read_text()
     for profile in ("adsl", "cdma-9600"):
         lines = profile_lines(profile, [row for row in rows if row.probe == profile])
@@ -132,7 +132,7 @@ def test_on_netns_in_a_guest(checkout: Checkout, kernel: Path, tmp_path: Path) -
         said = json.loads((place / "netwarp.out").read_text())
         assert said["backend"] == "netns"
         assert said["host_load_1min"] is not None
-        rows = msgspec.convert(said["rows"], list[Row])
+        rows = msgspec.convert(said["rows"], list[ProbeRow])
         assert {row.probe for row in rows} == {"adsl"}
         off = [row for row in rows if not row.ok]
         assert all(row.quantity.startswith("INVALID: ") for row in off), off

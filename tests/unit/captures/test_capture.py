@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from netwarp.captures import read_captures, summarise_points
-from netwarp.captures.native import UNKNOWN, Handle, layouts
+from netwarp.captures.native import UNKNOWN, CoreHandle, layouts
 from scapy.layers.inet import ICMP, IP, TCP, UDP, fragment
 from support.capture_bytes import assert_same_tables
 from support.captures import (
@@ -173,7 +173,7 @@ def test_equal_captures_have_equal_tables() -> None:
 def test_reading_in_parts_gives_the_same_rows_in_constant_memory() -> None:
     files = recorded("tcp", "a", ["p1"])
     whole = read_captures(files)
-    handle = Handle(files, ["segments"])
+    handle = CoreHandle(files, ["segments"])
     seqs: list[int] = []
     more = True
     while more:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from netwarp.captures import Capture
+from netwarp.captures.file_notes import capture_notes
 from netwarp.captures.native import NONE
-from netwarp.captures.notes import capture_notes
 from scapy.layers.inet import IP, TCP
 from scapy.layers.inet6 import IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, PadN
 from support.captures import ISN, T, association, cut, data_chunk, ether, pcap, read, sctp, segment, timed
@@ -193,17 +193,17 @@ def test_tshark_puts_the_same_together(tmp_path: Path) -> None:
 
 
 def test_reading_in_parts_gives_the_same(tmp_path: Path) -> None:
-    from netwarp.captures.native import Handle
+    from netwarp.captures.native import CoreHandle
 
     parts = cut(BUNDLE, [20] * 9)
     path = tmp_path / "0.pcap"
     path.write_bytes(pcap(timed([*association(), *parts, *parts])))
-    handle = Handle([path], ["packets", "chunks"])
+    handle = CoreHandle([path], ["packets", "chunks"])
     handle.read(4)
     handle.clear()
     handle.read(len(parts))
     assert handle.rows("packets")["flow"].tolist() == [0] * len(parts)
-    handle = Handle([path], ["packets", "chunks"])
+    handle = CoreHandle([path], ["packets", "chunks"])
     chunks = 0
     while handle.read(3):
         chunks += len(handle.rows("chunks"))

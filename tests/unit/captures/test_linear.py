@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from netwarp.captures import read_captures, summarise_points
-from netwarp.captures.native import Handle
+from netwarp.captures.native import CoreHandle
 from netwarp.engine.captures import AnalyzedCaptures
 from support import mptcp_packets
 from support.captures import T, pcap, segment
@@ -126,10 +126,10 @@ def work_of(path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
         nonlocal calls
         calls += 1
 
-    rows = Handle.rows
+    rows = CoreHandle.rows
     Counted.work = 0
     with monkeypatch.context() as patch:
-        patch.setattr(Handle, "rows", lambda handle, table: _counted(rows(handle, table)))
+        patch.setattr(CoreHandle, "rows", lambda handle, table: _counted(rows(handle, table)))
         sys.setprofile(count)
         try:
             files = summarise_points([[path]])

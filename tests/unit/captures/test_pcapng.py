@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from netwarp.captures import read_captures
 from netwarp.captures.capture import ROW_TABLES
-from netwarp.captures.notes import capture_notes
+from netwarp.captures.file_notes import capture_notes
 from netwarp.core.errors import CaptureError
 from support.capture_bytes import assert_same_tables
 from support.captures import T, check_transfer, pcap, read, recorded, tcp_transfer

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from netwarp.captures import read_captures
 from netwarp.captures.capture import ROW_TABLES, TOTAL_TABLES
 from netwarp.captures.native import Rows
-from netwarp.captures.stream import BINS, LEAST_BINS, SERIES_FLOWS, FlowSeries, read_stream
+from netwarp.captures.stream import BINS, LEAST_BINS, SERIES_FLOWS, FlowBins, read_stream
 from netwarp.core.errors import CaptureError
 from scapy.layers.inet import IP, TCP
 from support.captures import POINTS, T, ether, pcap, recorded, segment
@@ -51,7 +51,7 @@ def test_totals_are_those_of_reading_at_once_and_series_add_up(
             said(series, direction, mine, stream.t0_ns)
 
 
-def said(series: FlowSeries, direction: int, mine: Rows, t0_ns: int) -> None:
+def said(series: FlowBins, direction: int, mine: Rows, t0_ns: int) -> None:
     """Goodput and silences, from all rows at once."""
     fresh = mine[mine["new_bytes"] > 0]
     if len(fresh) > 1 and fresh["time_ns"][-1] > fresh["time_ns"][0]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from netwarp import RunComparison
 from netwarp.cli.compare import print_comparison
-from netwarp.results.comparison import compare
+from netwarp.results.compared_numbers import compare
 from support.report_kit import side_of
 from support.results_kit import TWO_LEVELS, one_factor_run
 

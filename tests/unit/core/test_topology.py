@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from netwarp.core.topology import DirectedLink, NoRoute, find_route
-from netwarp.core.types import Capture, Cell, Link, LinkImpairment, Node
+from netwarp.core.types import CapturePoint, Cell, Link, LinkImpairment, Node
 from netwarp.testbed.layout import Layout, make_layout
 
 PLAIN = LinkImpairment()
@@ -105,7 +105,7 @@ def test_the_testbed_routes_the_same_way(graph: tuple[list[str], list[Link]]) ->
     nodes = (Node("a", "host"), Node("b", "host"), *(Node(name, "router") for name in routers))
     cell = Cell(
         spec="t", experiment="t", factors={}, repetition=0, seed=1, duration_ns=1, nodes=nodes, links=tuple(links),
-        flows=(), timeline=(), captures=(Capture("a", "l0"),), random=False,
+        flows=(), timeline=(), captures=(CapturePoint("a", "l0"),), random=False,
     )  # fmt: skip
     layout = make_layout(cell)
     for link in links:

@@ -6,13 +6,13 @@ import re
 
 import pytest
 from netwarp.core.units import parse_quantity
-from netwarp.experiment.claims import CLAIM, FILE, KINDS
 from netwarp.experiment.factors import FACTOR_KEYS
 from netwarp.experiment.fields import Field, check_keys
 from netwarp.experiment.grammar import EXPERIMENT, FIGURE, LEVEL, RESOLVED, SECTIONS, SHAPE, TABLE, TOP
 from netwarp.experiment.loops import expand_claims, expand_outputs
 from netwarp.experiment.options import OPTIONS
 from netwarp.experiment.problems import Problems
+from netwarp.experiment.read_claims import CLAIM, FILE, KINDS
 from netwarp.experiment.toml_positions import parse_toml
 from support.checkout import ROOT
 

@@ -11,7 +11,7 @@ from netwarp.core.errors import KernelError
 from netwarp.guestkernel import build_kernel, find_kernel, list_kernels, load_recipe
 from netwarp.guestkernel.build import find_build
 from netwarp.guestkernel.cache import find_named, kernels_dir
-from netwarp.guestkernel.run import Progress
+from netwarp.guestkernel.tool_run import Progress
 from support.kernel_tree import builds, contents, make_tree
 
 

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 from netwarp.core.errors import KernelError
-from netwarp.guestkernel.config import Option, explain, parse_config, parse_fragment, unmet
+from netwarp.guestkernel.config import ConfigOption, explain, parse_config, parse_fragment, unmet
 
 
 def test_a_fragment_is_options_set_and_unset() -> None:
     text = "# a comment\n\nCONFIG_NET=y\n# CONFIG_BLOCK is not set\nCONFIG_HZ=1000\nCONFIG_MODULES=n\n"
     assert parse_fragment(text) == (
-        Option("NET", "y"),
-        Option("BLOCK", None),
-        Option("HZ", "1000"),
-        Option("MODULES", None),
+        ConfigOption("NET", "y"),
+        ConfigOption("BLOCK", None),
+        ConfigOption("HZ", "1000"),
+        ConfigOption("MODULES", None),
     )
 
 
@@ -65,7 +65,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def test_a_missing_dependency_is_named_with_its_state(tree: Path) -> None:
-    text = explain(Option("IP_SCTP", "y"), {"IPV6": "y"}, tree)
+    text = explain(ConfigOption("IP_SCTP", "y"), {"IPV6": "y"}, tree)
     assert "CONFIG_IP_SCTP=y: is not set" in text
     assert "depends on INET (INET=n)" in text
     assert "IPV6=y" in text
@@ -73,15 +73,15 @@ def test_a_missing_dependency_is_named_with_its_state(tree: Path) -> None:
 
 
 def test_an_option_without_prompt_says_so(tree: Path) -> None:
-    assert "has no prompt" in explain(Option("HZ", "1000"), {"HZ": "100"}, tree)
-    assert "is 100" in explain(Option("HZ", "1000"), {"HZ": "100"}, tree)
+    assert "has no prompt" in explain(ConfigOption("HZ", "1000"), {"HZ": "100"}, tree)
+    assert "is 100" in explain(ConfigOption("HZ", "1000"), {"HZ": "100"}, tree)
 
 
 def test_the_option_that_selects_an_unwanted_one_is_named(tree: Path) -> None:
-    text = explain(Option("BLOCK", None), {"BLOCK": "y", "NETFS": "y"}, tree)
+    text = explain(ConfigOption("BLOCK", None), {"BLOCK": "y", "NETFS": "y"}, tree)
     assert "is selected by NETFS" in text
 
 
 @pytest.mark.parametrize("name", ["NO_SUCH", "ONLY_ARM"])
 def test_an_option_of_another_source_is_distinguished(tree: Path, name: str) -> None:
-    assert "no such option" in explain(Option(name, "y"), {}, tree)
+    assert "no such option" in explain(ConfigOption(name, "y"), {}, tree)

@@ -7,7 +7,7 @@ import pytest
 from netwarp.core.errors import DoesNotBuild, KernelError
 from netwarp.guestkernel import KernelBuild, build_kernel
 from netwarp.guestkernel.cache import kernels_dir
-from netwarp.guestkernel.run import Progress
+from netwarp.guestkernel.tool_run import Progress
 from support.kernel_tree import builds, contents, make_tree
 
 

@@ -8,7 +8,7 @@ import pytest
 from netwarp.core.errors import KernelError
 from netwarp.guestkernel.build import kernel_key
 from netwarp.guestkernel.recipe import CHECKOUT, Recipe, load_recipe
-from netwarp.guestkernel.source import Source
+from netwarp.guestkernel.source import KernelSource
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_broken_recipe_is_an_error_that_names_the_file(folder: Path) -> None:
 
 def test_the_key_depends_on_source_recipe_and_compiler() -> None:
     recipe = load_recipe()
-    source = Source("package", Path("x"), "linux-source-6.12 6.12.117-1", "")
+    source = KernelSource("package", Path("x"), "linux-source-6.12 6.12.117-1", "")
     other = dataclasses.replace(source, identity="linux-source-6.12 6.12.120-1")
     changed: Recipe = dataclasses.replace(recipe, fragment=recipe.fragment[1:])
     keys = {

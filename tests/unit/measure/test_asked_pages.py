@@ -6,7 +6,7 @@ from pathlib import Path
 
 from netwarp.core.types import Program
 from netwarp.measure.delivery import NEVER
-from netwarp.measure.pages import AskedPage, asked_pages
+from netwarp.measure.page_objects import AskedPage, asked_pages
 from scapy.layers.inet import IP, TCP
 from support.captures import T, ether
 from support.observed import at_end, flow_of

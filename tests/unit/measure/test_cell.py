@@ -19,9 +19,9 @@ from netwarp.core.metrics.catalogue import METRICS
 from netwarp.core.types import Event, Link, Program
 from netwarp.measure.cell import analyze_cell
 from netwarp.measure.kernel_samples import time_weighted_mean
-from netwarp.measure.message_delays import NEVER, Messages
+from netwarp.measure.message_delays import NEVER, SentMessages
 from netwarp.store.app_records import (
-    Association,
+    AssociationStatus,
     Connected,
     GaveUp,
     Notification,
@@ -230,12 +230,12 @@ def test_the_longest_wait_is_what_a_plain_loop_finds_for_tcp(tmp_path: Path) -> 
 
 def test_what_was_never_delivered_has_waited_longest() -> None:
     """Its wait had no end: a number would be that of the messages that were lucky."""
-    messages = Messages(np.array([0, 5, 10]) * S, np.array([1 * S, NEVER, 11 * S]))
+    messages = SentMessages(np.array([0, 5, 10]) * S, np.array([1 * S, NEVER, 11 * S]))
     assert messages.longest_s(until_ns=6 * S) == 1.0
     assert messages.longest_s(until_ns=7 * S) is None
     assert messages.first_since(S) is None
     assert messages.first_since(6 * S) == 11 * S
-    assert Messages(None, messages.delivered_ns).longest_s(S) is None
+    assert SentMessages(None, messages.delivered_ns).longest_s(S) is None
 
 
 def test_head_of_line_delay_is_what_a_plain_loop_finds(tmp_path: Path) -> None:
@@ -434,11 +434,11 @@ def test_the_kernels_samples_and_words(tmp_path: Path) -> None:
 
 def test_more_of_the_kernels_words(tmp_path: Path) -> None:
     from netwarp.measure.kernel_samples import read_samples
-    from netwarp.measure.series import _columns
+    from netwarp.measure.make_series import _columns
 
     def sample(t_s: int, state: str, **more: Any) -> Sample:
         path = PathState("10.1.2.1", state=state, cwnd_bytes=1, srtt_ns=0, rto_ns=t_s * S, **more)
-        return Sample(t_s * S, 0, (path,), Association(10 * t_s))
+        return Sample(t_s * S, 0, (path,), AssociationStatus(10 * t_s))
 
     states = [sample(1, "ACTIVE"), sample(2, "ACTIVE", ssthresh_bytes=9), sample(3, "PF"), sample(4, "ACTIVE")]
     found = read_samples(states, {"10.1.2.1": "p1"}, 0)

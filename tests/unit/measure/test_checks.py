@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 import zstandard
-from netwarp.core.types import Capture, Link
+from netwarp.core.types import CapturePoint, Link
 from netwarp.core.types import Path as FlowPath
 from netwarp.store.app_records import Options, Summary
 from netwarp.store.init_records import Capture as CaptureRecord
@@ -199,7 +199,7 @@ def test_more_than_the_links_carry_is_invalid(tmp_path: Path) -> None:
 
 
 def test_without_the_receivers_captures_nothing_is_made_up(tmp_path: Path) -> None:
-    cell = make_cell("sctp", captures=tuple(Capture("a", link) for link in ("p1", "p2")))
+    cell = make_cell("sctp", captures=tuple(CapturePoint("a", link) for link in ("p1", "p2")))
     derived = derive(cell, make_directory(cell, "sctp", tmp_path / "cell"))
     assert set(derived.failed()) == {"captures of b", "payload ftp"}
     assert derived.metrics["goodput_bit_s"] is derived.metrics["payload_bytes"] is derived.metrics["mine"] is None

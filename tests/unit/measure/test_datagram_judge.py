@@ -9,7 +9,15 @@ import msgspec
 import numpy as np
 import pytest
 from netwarp.core.types import GilbertElliott, LinkImpairment
-from netwarp.measure.calibration import ON_THE_WALL_CLOCK, VIRTUAL, WALL, Budget, Clock, netem_probes, profile_probes
+from netwarp.measure.calibration import (
+    ON_THE_WALL_CLOCK,
+    VIRTUAL,
+    WALL,
+    Budget,
+    ProbeClock,
+    netem_probes,
+    profile_probes,
+)
 from netwarp.measure.calibration.datagram_judge import judge_ways
 from netwarp.measure.calibration.datagram_probes import CHANGED, NETEM, PROBE_BYTES, read_link, sending_ns
 from netwarp.measure.calibration.datagrams import Way
@@ -23,7 +31,7 @@ from netwarp.measure.calibration.expected import (
 )
 from netwarp.measure.calibration.tcp import Probe
 from netwarp.present.profile_table import profile_table
-from netwarp.store.calibration import Row
+from netwarp.store.probe_rows import ProbeRow
 from support.checkout import ROOT
 
 PROGRAM = Path("probe")
@@ -66,7 +74,7 @@ def made(shape: LinkImpairment, seed: int, delays_ns: np.ndarray | None = None, 
     return Way(sent, np.full(COUNT, PROBE_BYTES, dtype=np.int64), arrived[order], place, 0, 0)
 
 
-def rows_of(shape: LinkImpairment, way: Way) -> dict[str, Row]:
+def rows_of(shape: LinkImpairment, way: Way) -> dict[str, ProbeRow]:
     """The rows there, by quantity."""
     rows, _ = judge_ways(echoes_of(shape), (way, made(shape, 99)), 0, VIRTUAL)
     return {row.quantity: row for row in rows if "there" in row.quantity}
@@ -147,7 +155,7 @@ def test_one_packet_overtaken_one_twice_one_lost() -> None:
         assert not rows_of(shape, wrong)[quantity].ok, quantity
 
 
-def burst(shape: LinkImpairment, taken: int, clock: Clock = VIRTUAL) -> list[Row]:
+def burst(shape: LinkImpairment, taken: int, clock: ProbeClock = VIRTUAL) -> list[ProbeRow]:
     """A burst of 60 of which the first `taken` get through, at the rate (of packets this long)."""
     (probe,) = [probe for probe in profile_probes("wired-lan", PROGRAM, Budget()) if probe.quantities == ("bursts",)]
     link = msgspec.structs.replace(probe.cell.links[0], forward=shape, backward=LinkImpairment())
@@ -196,9 +204,9 @@ def test_a_rate_off_by_a_thousandth_does_not_pass() -> None:
     assert rate.ok
     assert rate.bound < 0.002 * rate.configured
     wrong = msgspec.structs.replace(right, rate_bit_s=10_030_000)
-    slower = msgspec.convert(msgspec.to_builtins(burst(wrong, 21)), list[Row])
+    slower = msgspec.convert(msgspec.to_builtins(burst(wrong, 21)), list[ProbeRow])
     (other,) = [row for row in slower if row.quantity.startswith("rate")]
-    assert not Row.of("", "", 10_000_000, other.measured, rate.bound, "").ok
+    assert not ProbeRow.of("", "", 10_000_000, other.measured, rate.bound, "").ok
 
 
 def test_run_lengths_and_their_chi_square() -> None:

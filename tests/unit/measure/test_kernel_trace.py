@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from netwarp.captures.native import Rows
 from netwarp.core.types import Cell
 from netwarp.measure.cell_records import kernel_counters
-from netwarp.measure.kernel_samples import RECORD, Samples, path_traces, read_trace, trace_check, with_thresholds
-from netwarp.measure.series import TRACE_POINTS, trace_series
+from netwarp.measure.kernel_samples import RECORD, PathSamples, path_traces, read_trace, trace_check, with_thresholds
+from netwarp.measure.make_series import TRACE_POINTS, trace_series
 from netwarp.store.init_records import Proc, Trace
 from netwarp.testbed.compile import Clock, compile_cell
 from support.cell_init_driver import Driver
@@ -184,7 +184,7 @@ def test_samples_get_the_threshold_of_the_trace() -> None:
     trace = path_traces(rows, two_path_cell().flows[0], {"10.0.0.129": "p1"}, None, 0)
     t_s = np.array([0.0015, 0.002, 0.9])
     none = np.full(3, np.nan)
-    samples = {name: Samples(t_s, t_s, none, none, none, none, none) for name in ("p1", "p2")}
+    samples = {name: PathSamples(t_s, t_s, none, none, none, none, none) for name in ("p1", "p2")}
     found = with_thresholds(samples, trace)
     assert found["p1"].ssthresh_bytes[:2].tolist() == [30.0, 30.0]
     assert np.isnan(found["p1"].ssthresh_bytes[2])

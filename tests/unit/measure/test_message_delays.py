@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from netwarp.core.types import OptionValue
 from netwarp.core.wire import FIRST, I_DATA, LAST, UNORDERED
-from netwarp.measure.message_delays import NEVER, Messages, messages_of
+from netwarp.measure.message_delays import NEVER, SentMessages, messages_of
 from support.captures import ISN, T, association, chunk, data_chunk, sctp
 from support.observed import at_end, flow_of
 
@@ -31,7 +31,7 @@ def interleaved(tsn: int, mid: int) -> bytes:
 def found(
     tmp_path: Path, sent: list[Timed], lost: tuple[int, ...] = (), late: dict[int, float] | None = None,
     **options: OptionValue,
-) -> Messages:  # fmt: skip
+) -> SentMessages:  # fmt: skip
     """The messages of a flow. lost: places in `sent` that never arrive; late: place -> ms of its arrival; all others
     arrive DELAY_NS later.
     """

@@ -12,7 +12,7 @@ import pytest
 from netwarp.captures import read_captures
 from netwarp.core.outputs import MOMENTS, MOST_PACKETS
 from netwarp.measure.cell import analyze_cell
-from netwarp.measure.sent_data import Outstanding, rounds
+from netwarp.measure.sent_data import AckedData, rounds
 from netwarp.store import compressed
 from netwarp.store.app_records import PathState, Sample
 from support.captures import DATA
@@ -21,7 +21,7 @@ from support.recorded_cell import FAULT, MONOTONIC, REPAIR, STOP, T0, S, make_ce
 RTT = 100_000_000
 
 
-def doubling(initial: int, factor: float, limit: int) -> Outstanding:
+def doubling(initial: int, factor: float, limit: int) -> AckedData:
     """A sender whose rounds of packets (1000 bytes, 1 ms apart) grow by a factor; each packet is acknowledged."""
     sent: list[int] = []
     size, at = float(initial), 0
@@ -30,7 +30,7 @@ def doubling(initial: int, factor: float, limit: int) -> Outstanding:
         size, at = size * factor, at + RTT
     times = np.array(sent, dtype=np.int64)
     total = np.arange(1, len(sent) + 1, dtype=np.int64) * 1000
-    return Outstanding(times, total, times + RTT - 1000, total, 1000, 40_500)
+    return AckedData(times, total, times + RTT - 1000, total, 1000, 40_500)
 
 
 @pytest.mark.parametrize(("initial", "factor", "sizes"), [(10, 2, [10, 20, 40]), (4, 1.5, [4, 6, 9, 14, 20, 30])])

@@ -9,7 +9,7 @@ from netwarp.measure.planned_paths import links_of
 from netwarp.plan import make_plan
 from netwarp.plan.types import Plan
 from netwarp.testbed.compile import Clock, compile_cell
-from netwarp.testbed.layout import Route, make_layout
+from netwarp.testbed.layout import StaticRoute, make_layout
 from support.specs import BASE, plan_of, problems_of, replaced, spec_of
 
 SPLIT = """\
@@ -44,7 +44,7 @@ def cell_of(text: str) -> Cell:
     return plan_of(text).cells[0]
 
 
-def route_of(cell: Cell, node: str, to: str, link: str) -> Route:
+def route_of(cell: Cell, node: str, to: str, link: str) -> StaticRoute:
     layout = make_layout(cell)
     subnet = layout.interface(to, link).subnet
     return next(route for route in layout.routes if (route.node, route.subnet) == (node, subnet))

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from netwarp.core.errors import SpecError
 from netwarp.core.outputs import matches
-from netwarp.core.schedules import PacketPosition, packets_of_level
+from netwarp.core.schedule_levels import PacketPosition, packets_of_level
 from netwarp.core.types import Cell, PacketRule
 from netwarp.plan import make_plan
 from netwarp.plan.replay import replay_spec

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from netwarp.present.answers import SIGNS, answer_words
+from netwarp.present.answer_words import SIGNS, answer_words
 from netwarp.present.html import environment
 from netwarp.present.run_data import read_run
 from netwarp.results import Results, write_tables

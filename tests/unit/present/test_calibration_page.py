@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from netwarp import SpecError, calibrate
 from netwarp.present.pages.calibration import write_calibration_page
-from netwarp.store.calibration import Calibration
+from netwarp.store.probe_rows import Calibration
 
 BAD = '<script>alert("x")</script>'
 CURVE: dict[str, Any] = {

@@ -19,7 +19,7 @@ import msgspec
 import pytest
 from netwarp.core.errors import StoreError
 from netwarp.core.outputs import Figure
-from netwarp.present.answers import answer_words
+from netwarp.present.answer_words import answer_words
 from netwarp.present.figures import KINDS
 from netwarp.present.figures.description import Chart, HeatMap
 from netwarp.present.figures.print import chart_canvas

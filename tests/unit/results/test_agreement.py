@@ -13,7 +13,7 @@ from netwarp.measure.first_divergence import Divergence
 from netwarp.present.comparison_words import levels_words, sentences
 from netwarp.present.pages.comparison import comparison_page
 from netwarp.results import Results
-from netwarp.results.comparison import Comparison, Moved, Number, agree, compare
+from netwarp.results.compared_numbers import ComparedNumber, Comparison, Moved, agree, compare
 from netwarp.results.run_comparison import CellPair, RunComparison
 from netwarp.results.tolerance import Circumstances, tolerance
 from support.report_kit import side_of
@@ -28,7 +28,7 @@ def run(values: Sequence[float | None], **more: Any) -> Results:
     return one_factor_run(values, levels=ONE_LEVEL, **more)
 
 
-def one(a: Results, b: Results, metric: str = "packets", lateness_s: float = LATE_S) -> Number:
+def one(a: Results, b: Results, metric: str = "packets", lateness_s: float = LATE_S) -> ComparedNumber:
     return next(number for number in agree(a, b, lateness_s).numbers if number.metric == metric)
 
 

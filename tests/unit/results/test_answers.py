@@ -6,7 +6,7 @@ import pytest
 from netwarp.core.errors import SpecError
 from netwarp.core.types import CellOutcome, Measurement, Outcome
 from netwarp.plan import make_plan
-from netwarp.present.answers import sentences
+from netwarp.present.answer_words import sentences
 from netwarp.results import Results
 from netwarp.results.answers import answer_rows, value_words
 from support.answers import STUDY, answered, measure, study, usual

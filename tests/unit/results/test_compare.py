@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from netwarp.core.types import CellOutcome, Outcome
 from netwarp.results import Results
-from netwarp.results.comparison import Verdict, compare
+from netwarp.results.compared_numbers import Verdict, compare
 from netwarp.results.statistics import false_discoveries, student_t_95, student_t_p
 from support.results_kit import ONE_LEVEL
 from support.results_kit import one_factor_run as run

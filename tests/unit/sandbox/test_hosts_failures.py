@@ -22,7 +22,7 @@ from netwarp.experiment.example import EXAMPLE_SPEC
 from netwarp.sandbox.hosts.agent.sandbox import Changes
 from netwarp.sandbox.hosts.backend import HostsBackend
 from netwarp.sandbox.hosts.commands import LinkCommand, LinkCommands
-from netwarp.sandbox.hosts.connection import Connection, MachineError
+from netwarp.sandbox.hosts.connection import MachineError, MachineLink
 from netwarp.sandbox.hosts.inventory import Inventory, Machine, from_listing
 from netwarp.sandbox.hosts.placement import place
 from netwarp.store.run_dir import RunDir
@@ -64,7 +64,7 @@ def test_a_late_answer_is_nobodys(tmp_path: Path) -> None:
     python.write_text(f'#!/bin/sh\necho $$ > {pids}\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
     machine = Machine("m", ("sh", "-c"), False, str(python), str(tmp_path), "endpoint", (), {})
-    connection = Connection(machine)
+    connection = MachineLink(machine)
     agent = int(pids.read_text())
     try:
         assert connection.ask("clock")["answer"] == "clock"

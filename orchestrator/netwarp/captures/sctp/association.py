@@ -19,10 +19,10 @@ from ...core.wire import (
 )
 from ..capture import CLEAR_NS, NEAR, Capture, rows_of_flow
 from ..native import NONE, UNKNOWN, Bools, Ints, Rows
-from .columns import Columns
+from .columns import ChunkColumns
 from .messages import Messages, messages
 from .outages import Outages, outages
-from .retransmissions import Retransmissions, retransmissions
+from .retransmissions import SentAgain, retransmissions
 from .timing import Heartbeats, Outstanding, RttSamples, Sacks, heartbeats, outstanding, rtt_samples, sack_timing
 from .transmissions import NEVER, Acknowledgements, Order, Transmissions, acknowledgements, transmissions
 
@@ -39,7 +39,7 @@ class Association:
     ) -> None:
         self.capture, self.flow = capture, flow
         self.row = capture.flows[flow]
-        self.columns = Columns(rows_of_flow(capture, "chunks", flow))
+        self.columns = ChunkColumns(rows_of_flow(capture, "chunks", flow))
         self.direction = _data_direction(self.columns) if direction is None else direction
         self.receiver = receiver
 
@@ -104,7 +104,7 @@ class Association:
         return passed
 
     @functools.cached_property
-    def again(self) -> Retransmissions:
+    def again(self) -> SentAgain:
         """The retransmissions and their causes."""
         near_ns = None if self.point == "sender" else self._near_ns
         return retransmissions(self.sent, self.reports, self._duplicates(), near_ns)
@@ -251,7 +251,7 @@ def same_association(capture: Capture, flow: int, other: Capture) -> tuple[int, 
     return None
 
 
-def _data_direction(chunks: Columns) -> int:
+def _data_direction(chunks: ChunkColumns) -> int:
     user = [int(chunks["user_bytes"][chunks.is_data & (chunks["direction"] == d)].sum()) for d in (0, 1)]
     return int(user[1] > user[0])
 

@@ -18,7 +18,7 @@ USUAL = (
 BLOCK = 8192
 
 
-class Columns:
+class ChunkColumns:
     """Rows of the chunk table as columns. Each column is copied when it is first accessed; later queries on a
     contiguous column are several times faster than on rows of 56 bytes.
     """
@@ -58,6 +58,6 @@ class Columns:
         return np.flatnonzero(chosen)
 
 
-def columns(chunks: Rows | Columns) -> Columns:
+def columns(chunks: Rows | ChunkColumns) -> ChunkColumns:
     """The chunks as Columns, whether they are given as rows or as Columns."""
-    return chunks if isinstance(chunks, Columns) else Columns(chunks)
+    return chunks if isinstance(chunks, ChunkColumns) else ChunkColumns(chunks)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.wire import FIRST, FORWARD_TSN, I_DATA, I_FORWARD_TSN, LAST, UNORDERED
 from ..native import UNKNOWN, Bools, Ints, Rows
-from .columns import Columns, columns
+from .columns import ChunkColumns, columns
 from .interval_search import ascending_order, search_ascending
 
 NEVER = np.iinfo(np.int64).max
@@ -35,7 +35,7 @@ class Messages:
     TSNs before it was closed (filled or abandoned); START if there was no gap, NEVER if it stayed open.
     """
 
-    chunks: Columns = dataclasses.field(repr=False)
+    chunks: ChunkColumns = dataclasses.field(repr=False)
     row: Ints
     whole: bool
     tsn: Ints
@@ -100,7 +100,7 @@ class Messages:
         return (self.one_stream_ns - self.arrival_ns)[self.delivered_as_one]
 
 
-def messages(chunks: Rows | Columns, direction: int | None = None, *, whole: bool = True) -> Messages:
+def messages(chunks: Rows | ChunkColumns, direction: int | None = None, *, whole: bool = True) -> Messages:
     """The messages of one association in one direction, from its chunks as captured at the receiver.
 
     direction: that of the data; None: all chunks have the same direction. whole: the capture holds the association's
@@ -165,7 +165,9 @@ def messages(chunks: Rows | Columns, direction: int | None = None, *, whole: boo
     )
 
 
-def _together(table: Columns, places: Ints, interleaved: Bools, first: Bools, unordered: Bools, follows: Bools) -> Ints:
+def _together(
+    table: ChunkColumns, places: Ints, interleaved: Bools, first: Bools, unordered: Bools, follows: Bools
+) -> Ints:
     """The order in which each message's chunks are neighbours. Also writes to `follows` which chunks continue the
     message of the chunk before them. places: rows of the chunks in the table, in the order of TSNs, as all arguments.
     """

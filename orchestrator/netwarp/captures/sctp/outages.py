@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from ..native import Ints
-from .retransmissions import Retransmissions
+from .retransmissions import SentAgain
 from .timing import Outstanding
 from .transmissions import NEVER, Acknowledgements, Transmissions
 
@@ -34,7 +34,7 @@ class Outages:
     longest_gap_ns: int
 
 
-def outages(sent: Transmissions, reports: Acknowledgements, again: Retransmissions, level: Outstanding) -> Outages:
+def outages(sent: Transmissions, reports: Acknowledgements, again: SentAgain, level: Outstanding) -> Outages:
     """Find the outages in the sender's capture. level: outstanding data on all paths."""
     times, order = sent.rows["time_ns"], sent.moment
     none = np.zeros(0, dtype=np.int64)

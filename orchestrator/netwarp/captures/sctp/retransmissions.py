@@ -35,7 +35,7 @@ OVERDUE = 1.5
 
 
 @dataclasses.dataclass(frozen=True)
-class Retransmissions:
+class SentAgain:
     """One value per retransmission, in the order of the capture. row: of Transmissions; from_path: path of the
     transmission before; third: the report that marked it as missing for the third time, or their count.
 
@@ -66,7 +66,7 @@ def retransmissions(
     reports: Acknowledgements,
     duplicates: tuple[Ints, Ints] | None = None,
     near_ns: int | None = None,
-) -> Retransmissions:
+) -> SentAgain:
     """Classify the retransmissions. duplicates: TSN and time (ns) of every copy that arrived beside the first one, from
     the receiver's capture; without it the duplicates that the receiver's reports show are used (at most as many as
     reached this capture point). near_ns: time from the capture point to the sender and back; None: at the sender.
@@ -109,7 +109,7 @@ def retransmissions(
     fast = (third < count) & ~(later & (by >= 0)) & ~marked
     discarded = np.append(_discarded(sent, reports, row, before), False)
     probe = ~fast & (discarded[:-1] | discarded[by])  # or marked by a probe's expiry, and sent when the window opened
-    return Retransmissions(
+    return SentAgain(
         row=row,
         from_path=sent.rows["path"][before],
         third=third,

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.wire import HEARTBEAT, HEARTBEAT_ACK
 from ..native import Bools, Ints
-from .columns import Columns
+from .columns import ChunkColumns
 from .interval_search import unique_with_places
 from .transmissions import NEVER, Acknowledgements, Transmissions
 
@@ -62,7 +62,7 @@ class Heartbeats:
         return self.answered_ns < NEVER
 
 
-def heartbeats(chunks: Columns) -> Heartbeats:
+def heartbeats(chunks: ChunkColumns) -> Heartbeats:
     """Pairs HEARTBEATs with their acknowledgements by the information that the HEARTBEAT ACK repeats (RFC 9260 8.3); an
     answer belongs to one HEARTBEAT. chunks: of one association.
     """

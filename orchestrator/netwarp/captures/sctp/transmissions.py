@@ -14,7 +14,7 @@ import numpy as np
 from ...core.wire import SHUTDOWN
 from ..capture import Capture, rows_of_flow
 from ..native import UNKNOWN, Bools, Ints, Rows
-from .columns import Columns, columns
+from .columns import ChunkColumns, columns
 from .interval_search import ascending_order, first_interval_covering, run_starts, search_ascending, unique_with_places
 
 NEVER = np.iinfo(np.int64).max
@@ -29,7 +29,7 @@ class Order:
     received at this capture point; None: not known, or one interface and path.
     """
 
-    def __init__(self, chunks: Rows | Columns, arrivals_first: int | None) -> None:
+    def __init__(self, chunks: Rows | ChunkColumns, arrivals_first: int | None) -> None:
         self._rank: Ints | None = None
         if arrivals_first is not None:
             table = columns(chunks)
@@ -87,7 +87,7 @@ class Transmissions:
         return np.diff(self.packets, append=len(self))
 
 
-def transmissions(chunks: Rows | Columns, direction: int, order: Order) -> Transmissions:
+def transmissions(chunks: Rows | ChunkColumns, direction: int, order: Order) -> Transmissions:
     """The transmissions among `chunks`, which must be of one association."""
     table = columns(chunks)
     places = np.flatnonzero(table.is_data & (table["direction"] == direction) & (table["tsn"] != UNKNOWN))
@@ -155,7 +155,7 @@ class Acknowledgements:
 
 
 def acknowledgements(
-    capture: Capture, chunks: Columns, flow: int, direction: int, tsns: Ints, in_order: Order
+    capture: Capture, chunks: ChunkColumns, flow: int, direction: int, tsns: Ints, in_order: Order
 ) -> Acknowledgements:
     """Reports about the data of `direction`; they travel in the other direction. chunks: of the association; tsns:
     ascending.

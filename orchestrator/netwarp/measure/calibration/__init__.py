@@ -1,7 +1,7 @@
 """Calibrates links: runs small cells and compares their captures with plain arithmetic."""
 
 from .aqm import aqm_probes
-from .datagram_judge import VIRTUAL, WALL, Clock, judge_profile
+from .datagram_judge import VIRTUAL, WALL, ProbeClock, judge_profile
 from .datagram_probes import ON_THE_WALL_CLOCK, Budget, netem_probes, profile_probes
 from .rules import rule_probes
 from .tcp import Probe, judge, probes
@@ -11,8 +11,8 @@ __all__ = [
     "VIRTUAL",
     "WALL",
     "Budget",
-    "Clock",
     "Probe",
+    "ProbeClock",
     "aqm_probes",
     "judge",
     "judge_profile",

@@ -23,7 +23,7 @@ from ...core.numbers import given
 from ...core.types import Aqm, Flow, Link
 from ...experiment import parse_spec
 from ...plan import make_plan
-from ...store.calibration import Row
+from ...store.probe_rows import ProbeRow
 from .datagram_probes import APART_NS, MS, PORTS, START_NS, S, send_words, sending_flow
 from .datagrams import Floats, Way
 from .expected import Z, chi_square, chi_square_bound, share
@@ -42,7 +42,7 @@ chance (PIE_SILENT)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class ProbeStream:
     """Datagrams at a constant rate; drop_share: of them so many are too many for the link."""
 
     size_bytes: int
@@ -55,13 +55,13 @@ class Stream:
         return self.lasts_ns // self.interval_ns
 
 
-def overload(drop_share: float, lasts_ns: int) -> Stream:
+def overload(drop_share: float, lasts_ns: int) -> ProbeStream:
     """Datagrams of which this share cannot pass."""
-    return Stream(SIZE_BYTES, round(SENDING_NS * (1 - drop_share)), lasts_ns)
+    return ProbeStream(SIZE_BYTES, round(SENDING_NS * (1 - drop_share)), lasts_ns)
 
 
 RED = '{ kind = "red", min = "20 kB", max = "80 kB", max_p = "50 %", average = 7 }'
-AQMS: dict[str, tuple[str, str, tuple[Stream, ...]]] = {
+AQMS: dict[str, tuple[str, str, tuple[ProbeStream, ...]]] = {
     **{
         f"red, {given(100 * share)} % too much": ("400 packets", RED, (overload(share, 30 * S),))
         for share in (0.03, 0.1, 0.2)
@@ -75,7 +75,7 @@ AQMS: dict[str, tuple[str, str, tuple[Stream, ...]]] = {
     "fq_codel": (
         "20000 packets",
         '{ kind = "fq_codel", target = "200 ms", interval = "2 s", quantum = "1514 B" }',
-        (Stream(LARGE_BYTES, 5 * MS // 2, 10 * S), Stream(SMALL_BYTES, MS, 10 * S)),
+        (ProbeStream(LARGE_BYTES, 5 * MS // 2, 10 * S), ProbeStream(SMALL_BYTES, MS, 10 * S)),
     ),
     "cake": ("8 MiB", '{ kind = "cake", rtt = "100 ms" }', (overload(0.1, 10 * S),)),
 }
@@ -120,7 +120,7 @@ PIE_BOUND_S = 1.5e-3
 it began as its range of 0.425 to 0.85 is wide, and the delay 30 ms. The rest is for what is between two updates."""
 
 
-def judge_aqm(probe: Probe, way: Way, t0_ns: int, late_s: float) -> Iterator[Row]:
+def judge_aqm(probe: Probe, way: Way, t0_ns: int, late_s: float) -> Iterator[ProbeRow]:
     """Rows of one probe. way: the datagrams there. late_s: by how much a time may be late."""
     aqm = probe.cell.links[0].forward.aqm
     assert aqm is not None
@@ -149,7 +149,7 @@ def _given_out_ns(way: Way) -> Ints:
     return given_out
 
 
-def _rate(probe: Probe, way: Way, t0_ns: int, late_s: float) -> Iterator[Row]:
+def _rate(probe: Probe, way: Way, t0_ns: int, late_s: float) -> Iterator[ProbeRow]:
     """Of what left from one second after the first datagram until the last was sent."""
     rate = float(probe.cell.links[0].forward.rate_bit_s or 0)
     leaves = np.sort(_leaves_ns(way))
@@ -159,10 +159,10 @@ def _rate(probe: Probe, way: Way, t0_ns: int, late_s: float) -> Iterator[Row]:
         raise CaptureError(f"calibration: {probe.name}: {int(busy.sum())} packets are too few to measure a rate")
     took = float(leaves[busy][-1] - leaves[busy][0]) / 1e9
     bits = 8 * float(sizes[busy][1:].sum())
-    yield Row.of(probe.name, "rate (ip)", rate, bits / took, rate * 2 * late_s / took, "bit/s")
+    yield ProbeRow.of(probe.name, "rate (ip)", rate, bits / took, rate * 2 * late_s / took, "bit/s")
 
 
-def _red(probe: Probe, way: Way, aqm: Aqm) -> Iterator[Row]:
+def _red(probe: Probe, way: Way, aqm: Aqm) -> Iterator[ProbeRow]:
     """The average of each packet as red_calc_qavg() makes it of the queue in the captures; between the thresholds a
     packet is dropped as soon as (average - min) x (packets since the last drop) reaches a number drawn evenly from
     0 to (max - min) / max_p. Given that it was not reached before, each packet's probability is known; the drops less
@@ -190,11 +190,13 @@ def _red(probe: Probe, way: Way, aqm: Aqm) -> Iterator[Row]:
             tries, expected, variance = tries + 1, expected + ratio, variance + ratio * (1 - ratio)
             if not passed:
                 dropped, since, reached = dropped + 1, 0, -1
-    yield Row.of(probe.name, "dropped below the lower threshold", 0, below, 0, "packets")
-    yield Row.of(probe.name, "passed above the upper threshold", 0, above, 0, "packets")
+    yield ProbeRow.of(probe.name, "dropped below the lower threshold", 0, below, 0, "packets")
+    yield ProbeRow.of(probe.name, "passed above the upper threshold", 0, above, 0, "packets")
     quantity = f"probability of a drop, mean of {tries} packets"
     bound = Z * math.sqrt(variance) / max(1, tries)
-    yield Row.of(probe.name, quantity, expected / max(1, tries), dropped / tries if tries else None, bound, "ratio")
+    yield ProbeRow.of(
+        probe.name, quantity, expected / max(1, tries), dropped / tries if tries else None, bound, "ratio"
+    )
 
 
 def _waiting_bytes(way: Way) -> Ints:
@@ -206,7 +208,7 @@ def _waiting_bytes(way: Way) -> Ints:
     return waiting
 
 
-def _codel(probe: Probe, way: Way, aqm: Aqm, late_s: float) -> Iterator[Row]:
+def _codel(probe: Probe, way: Way, aqm: Aqm, late_s: float) -> Iterator[ProbeRow]:
     """The first time that CoDel drops: an interval after the sojourn time went above the target, and from there on
     after interval / sqrt(n) each, at the next packet given out.
     """
@@ -223,14 +225,14 @@ def _codel(probe: Probe, way: Way, aqm: Aqm, late_s: float) -> Iterator[Row]:
     slot_s = SENDING_NS / 1e9
     bound_s = slot_s / 2 + late_s
     began = float(at_s[first] - above_s) - slot_s / 2
-    yield Row.of(probe.name, "sojourn time above the target until the first drop", interval_s, began, bound_s, "s")
+    yield ProbeRow.of(probe.name, "sojourn time above the target until the first drop", interval_s, began, bound_s, "s")
     due_s = at_s[first] + _control_law_s(interval_s, len(dropped))
     late = (at_s[dropped[1:]] - due_s[: len(dropped) - 1] - slot_s / 2).tolist()
     quantity = f"{len(late)} drops after it, the farthest from interval / sqrt(n)"
     farthest = max(late, key=abs) if late else None
-    yield Row.of(probe.name, quantity, 0, farthest, bound_s, "s")
+    yield ProbeRow.of(probe.name, quantity, 0, farthest, bound_s, "s")
     early = int((sojourn_s[~way.came] < target_s - late_s).sum())
-    yield Row.of(probe.name, "dropped with a sojourn time below the target", 0, early, 0, "packets")
+    yield ProbeRow.of(probe.name, "dropped with a sojourn time below the target", 0, early, 0, "packets")
 
 
 def _control_law_s(interval_s: float, count: int) -> Floats:
@@ -258,7 +260,7 @@ def _sojourn_s(way: Way) -> tuple[Floats, Floats]:
     return (out - way.sent_ns[0]) / 1e9, (out - way.sent_ns) / 1e9
 
 
-def _pie(probe: Probe, way: Way, aqm: Aqm, t0_ns: int) -> Iterator[Row]:
+def _pie(probe: Probe, way: Way, aqm: Aqm, t0_ns: int) -> Iterator[ProbeRow]:
     """The mean sojourn time is the target: the probability is its integral and stays within its range. A packet is
     dropped with the probability p once the p of all since the last drop have come to 0.85, so the packets between two
     drops, less those that never are, have a geometric distribution; p follows from their mean, which is 1 / share.
@@ -266,20 +268,20 @@ def _pie(probe: Probe, way: Way, aqm: Aqm, t0_ns: int) -> Iterator[Row]:
     settled: Bools = way.sent_ns > t0_ns + START_NS + SETTLED_NS
     sojourn = (_given_out_ns(way) - way.sent_ns[way.came])[settled[way.came]] / 1e9
     mean = float(sojourn.mean()) if len(sojourn) else None
-    yield Row.of(probe.name, "sojourn time, mean", aqm.settings["target_ns"] / 1e9, mean, PIE_BOUND_S, "s")
+    yield ProbeRow.of(probe.name, "sojourn time, mean", aqm.settings["target_ns"] / 1e9, mean, PIE_BOUND_S, "s")
     gaps = np.diff(np.flatnonzero(~way.came & settled))
     ratio = 1 / (1 / PIE_DROPS - PIE_SILENT)
     soon = int((gaps <= PIE_SILENT).sum())
-    yield Row.of(probe.name, f"dropped within {PIE_SILENT} packets of the last", 0, soon, 0, "packets")
+    yield ProbeRow.of(probe.name, f"dropped within {PIE_SILENT} packets of the last", 0, soon, 0, "packets")
     at_once = int((gaps == PIE_SILENT + 1).sum())
     quantity = f"of {len(gaps)} drops, {PIE_SILENT + 1} packets after the last"
     yield from share(probe, quantity, ratio, at_once, len(gaps))
     statistic, freedom = chi_square(gaps - PIE_SILENT, ratio)
     bound = chi_square_bound(freedom) if freedom else 0
-    yield Row.of(probe.name, "packets between two drops, chi-square", 0, statistic, bound, "ratio")
+    yield ProbeRow.of(probe.name, "packets between two drops, chi-square", 0, statistic, bound, "ratio")
 
 
-def _fairness(probe: Probe, way: Way, aqm: Aqm, t0_ns: int) -> Iterator[Row]:
+def _fairness(probe: Probe, way: Way, aqm: Aqm, t0_ns: int) -> Iterator[ProbeRow]:
     """Two flows of which both always wait, one of large packets and one of small: neither gets ahead by more than two
     packets and a quantum (Shreedhar and Varghese 1995, fairness of deficit round robin).
     """
@@ -291,6 +293,6 @@ def _fairness(probe: Probe, way: Way, aqm: Aqm, t0_ns: int) -> Iterator[Row]:
     bound = 2 * LARGE_BYTES + aqm.settings["quantum_bytes"]
     for what, value in (("large", ahead.max() - ahead[0]), ("small", ahead[0] - ahead.min())):
         quantity = f"bytes by which the flow of {what} packets gets ahead"
-        yield Row.of(probe.name, quantity, 0, float(value), bound, "byte")
+        yield ProbeRow.of(probe.name, quantity, 0, float(value), bound, "byte")
     few = int(min((sizes[both] == size).sum() for size in (LARGE_BYTES, SMALL_BYTES)) < 1000)
-    yield Row.of(probe.name, "flows of which fewer than 1000 packets came", 0, few, 0, "packets")
+    yield ProbeRow.of(probe.name, "flows of which fewer than 1000 packets came", 0, few, 0, "packets")

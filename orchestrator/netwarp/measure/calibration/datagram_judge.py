@@ -14,7 +14,7 @@ import numpy as np
 from ...core.numbers import given
 from ...core.types import Event, LinkImpairment
 from ...core.wire import ETHERNET_HEADER_BYTES
-from ...store.calibration import Curve, Row
+from ...store.probe_rows import Curve, ProbeRow
 from ...testbed.delays import overtakers
 from .aqm import judge_aqm
 from .datagram_probes import BRACKET_NS, CHANGED_NS, sending_ns
@@ -27,7 +27,7 @@ CURVE_POINTS = 101
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class ProbeClock:
     """The clock of the back end. late_s: by how much a time may be late: in virtual time the granularity of timers,
     otherwise the host's lateness.
     """
@@ -35,20 +35,24 @@ class Clock:
     late_s: float
 
 
-VIRTUAL = Clock(late_s=10e-6)
-WALL = Clock(late_s=10e-3)
+VIRTUAL = ProbeClock(late_s=10e-6)
+WALL = ProbeClock(late_s=10e-3)
 """A cell that is later than this is INVALID already (lateness_ns of the back ends)."""
 
 
-def judge_profile(probe: Probe, cell_dir: Path, t0_realtime_ns: int, clock: Clock) -> tuple[list[Row], list[Curve]]:
+def judge_profile(
+    probe: Probe, cell_dir: Path, t0_realtime_ns: int, clock: ProbeClock
+) -> tuple[list[ProbeRow], list[Curve]]:
     """Judge one finished cell of a profile. Raises CaptureError if its captures hold nothing to judge."""
     return judge_ways(probe, both_ways(cell_dir), t0_realtime_ns, clock)
 
 
-def judge_ways(probe: Probe, ways: tuple[Way, Way], t0_realtime_ns: int, clock: Clock) -> tuple[list[Row], list[Curve]]:
+def judge_ways(
+    probe: Probe, ways: tuple[Way, Way], t0_realtime_ns: int, clock: ProbeClock
+) -> tuple[list[ProbeRow], list[Curve]]:
     """The same, from the datagrams in both directions."""
     link = probe.cell.links[0]
-    rows: list[Row] = []
+    rows: list[ProbeRow] = []
     curves: list[Curve] = []
     (kind,) = probe.quantities
     if kind in ("errors", "rules", "longer"):
@@ -82,13 +86,15 @@ def _extra_s(shape: LinkImpairment) -> float:
     return 0.0 if shape.queue_bytes is not None else sending_ns(shape, PROBE_BYTES) / 1e9
 
 
-def _delays(probe: Probe, name: str, way: Way, shape: LinkImpairment, clock: Clock) -> Iterator[Row]:
+def _delays(probe: Probe, name: str, way: Way, shape: LinkImpairment, clock: ProbeClock) -> Iterator[ProbeRow]:
     measured, expected = way.delays_s - _extra_s(shape), delays_of(shape)
     count = len(measured)
 
-    def delay_row(what: str, configured_s: float, measured_s: float, bound_s: float) -> Row:
+    def delay_row(what: str, configured_s: float, measured_s: float, bound_s: float) -> ProbeRow:
         value = float(measured_s) if count else None
-        return Row.of(probe.name, f"one-way delay {name}, {what}", configured_s, value, bound_s + clock.late_s, "s")
+        return ProbeRow.of(
+            probe.name, f"one-way delay {name}, {what}", configured_s, value, bound_s + clock.late_s, "s"
+        )
 
     if not expected.width_s:
         yield delay_row("least", expected.mean_s, measured.min(initial=np.inf), 0.0)
@@ -101,23 +107,23 @@ def _delays(probe: Probe, name: str, way: Way, shape: LinkImpairment, clock: Clo
     yield delay_row("mean", expected.mean_s, mean, expected.mean_bound_s(count))
     yield delay_row("standard deviation", expected.deviation_s, deviation, expected.deviation_bound_s(count))
     distance = expected.distance(measured, clock.late_s) if count else None
-    yield Row.of(
+    yield ProbeRow.of(
         probe.name, f"delays {name}, distance from the distribution", 0, distance, distance_bound(count), "ratio"
     )
 
 
-def _order(probe: Probe, name: str, way: Way, shape: LinkImpairment) -> Iterator[Row]:
+def _order(probe: Probe, name: str, way: Way, shape: LinkImpairment) -> Iterator[ProbeRow]:
     if shape.reorder_ratio:
         ratio = overtakers(shape.reorder_ratio) / 4096
         early = int((way.delays_s < shape.one_way_delay_ns / 2e9).sum())
         yield from share(probe, f"overtaking {name}", ratio, early, int(way.came.sum()))
     elif shape.keeps_order or not shape.jitter_ns:
-        yield Row.of(probe.name, f"overtaken {name}", 0, way.overtaken, 0, "packets")
+        yield ProbeRow.of(probe.name, f"overtaken {name}", 0, way.overtaken, 0, "packets")
 
 
 def _rtt(
-    probe: Probe, ways: tuple[Way, Way], shapes: tuple[LinkImpairment, LinkImpairment], clock: Clock
-) -> Iterator[Row]:
+    probe: Probe, ways: tuple[Way, Way], shapes: tuple[LinkImpairment, LinkImpairment], clock: ProbeClock
+) -> Iterator[ProbeRow]:
     """Round-trip times, from sending at host a to the arrival of the echo at a. The k-th datagram that arrived at b is
     paired with the k-th that b sent.
     """
@@ -132,10 +138,10 @@ def _rtt(
     configured = there_delays.mean_s + back_delays.mean_s + sum(_extra_s(shape) for shape in shapes)
     count = max(1, len(rtt))
     bound = math.hypot(there_delays.mean_bound_s(count), back_delays.mean_bound_s(count)) + 2 * clock.late_s
-    yield Row.of(probe.name, "RTT, mean", configured, float(rtt.mean()) if len(rtt) else None, bound, "s")
+    yield ProbeRow.of(probe.name, "RTT, mean", configured, float(rtt.mean()) if len(rtt) else None, bound, "s")
 
 
-def _queue(probe: Probe, name: str, way: Way, shape: LinkImpairment, clock: Clock) -> Iterator[Row]:
+def _queue(probe: Probe, name: str, way: Way, shape: LinkImpairment, clock: ProbeClock) -> Iterator[ProbeRow]:
     """The number of packets waiting in the hop when each packet of the burst arrives there, after the delay line."""
     came = way.came
     enters = way.sent_ns + shape.one_way_delay_ns
@@ -148,7 +154,7 @@ def _queue(probe: Probe, name: str, way: Way, shape: LinkImpairment, clock: Cloc
         took = (int(way.sent_ns[-1]) - int(way.sent_ns[0])) / 1e9
         sending = f"sending took this host {given(1e3 * took, 3)} ms, too long to fill the queue"
         quantity = f"INVALID: queue and rate {name}: {sending}"
-        yield Row.of(probe.name, quantity, 1, None, 0, "completed")
+        yield ProbeRow.of(probe.name, quantity, 1, None, 0, "completed")
         return
     # how many packets leave in the time by which any time may be late; in virtual time not one
     slack = 0 if clock is VIRTUAL else math.ceil(rate * clock.late_s / 8 / float(sizes.mean()))
@@ -156,27 +162,29 @@ def _queue(probe: Probe, name: str, way: Way, shape: LinkImpairment, clock: Cloc
         inside = np.cumsum(came) - came - gone - 1
         limit, unit = float(shape.queue_packets or 0), "packets"
         least = float(inside[dropped].min()) if dropped.any() else None
-        yield Row.of(probe.name, f"queue {name}, fewest waiting when one was dropped", limit, least, slack, unit)
-        yield Row.of(probe.name, f"queue {name}, most ever waiting", limit, float(inside.max()), slack, unit)
+        yield ProbeRow.of(probe.name, f"queue {name}, fewest waiting when one was dropped", limit, least, slack, unit)
+        yield ProbeRow.of(probe.name, f"queue {name}, most ever waiting", limit, float(inside.max()), slack, unit)
     else:
         left = np.concatenate([[0], np.cumsum(sizes[came])])[gone]
         inside = np.cumsum(np.where(came, sizes, 0)) - np.where(came, sizes, 0) - left + sizes
         limit = float(shape.queue_bytes)
         wrong, taken = int((inside[dropped] <= limit).sum()), int((inside[came] > limit).sum())
-        yield Row.of(probe.name, f"queue {name}, dropped though there was room", 0, wrong, slack, "packets")
-        yield Row.of(probe.name, f"queue {name}, taken though there was none", 0, taken, slack, "packets")
+        yield ProbeRow.of(probe.name, f"queue {name}, dropped though there was room", 0, wrong, slack, "packets")
+        yield ProbeRow.of(probe.name, f"queue {name}, taken though there was none", 0, taken, slack, "packets")
         most, bound = float(inside[came].max()), float(sizes.min() + slack * sizes.mean())
-        yield Row.of(probe.name, f"queue {name}, most bytes ever waiting", limit, most, bound, "byte")
-        yield Row.of(probe.name, f"queue {name}, packets dropped (any)", 1, float(dropped.any()), 0, "ratio")
+        yield ProbeRow.of(probe.name, f"queue {name}, most bytes ever waiting", limit, most, bound, "byte")
+        yield ProbeRow.of(probe.name, f"queue {name}, packets dropped (any)", 1, float(dropped.any()), 0, "ratio")
     first = 1 if shape.queue_bytes is None else 2  # the first two of a token bucket come together
     bits, took = 8 * float(sizes[came][first:].sum()), (int(leaves[-1]) - int(leaves[first - 1])) / 1e9
-    yield Row.of(probe.name, f"rate {name} ({shape.layer})", rate, bits / took, rate * 2 * clock.late_s / took, "bit/s")
+    yield ProbeRow.of(
+        probe.name, f"rate {name} ({shape.layer})", rate, bits / took, rate * 2 * clock.late_s / took, "bit/s"
+    )
     if shape.queue_bytes is None:
         largest = float(way.ip_bytes[came].max())
-        yield Row.of(probe.name, f"largest packet {name}", probe.cell.links[0].mtu_bytes, largest, 0, "byte")
+        yield ProbeRow.of(probe.name, f"largest packet {name}", probe.cell.links[0].mtu_bytes, largest, 0, "byte")
 
 
-def _rates(probe: Probe, way: Way, t0_ns: int, clock: Clock) -> Iterator[Row]:
+def _rates(probe: Probe, way: Way, t0_ns: int, clock: ProbeClock) -> Iterator[ProbeRow]:
     """The rate at which equal packets that wait leave, from each change on. The first is sent at the rate of before."""
     leaves = np.sort(way.arrived_ns) - t0_ns
     until = [*list(CHANGED_NS)[1:], int(leaves[-1]) + 1]
@@ -186,10 +194,10 @@ def _rates(probe: Probe, way: Way, t0_ns: int, clock: Clock) -> Iterator[Row]:
         bits = 8.0 * probe.cell.links[0].mtu_bytes * (len(inside) - 1)
         bound = rate * 2 * clock.late_s / took
         quantity = f"rate there from {given(since / 1e9)} s on"
-        yield Row.of(probe.name, quantity, rate, bits / took if len(inside) > 1 else None, bound, "bit/s")
+        yield ProbeRow.of(probe.name, quantity, rate, bits / took if len(inside) > 1 else None, bound, "bit/s")
 
 
-def _events(probe: Probe, way: Way, t0_ns: int, clock: Clock) -> Iterator[Row]:
+def _events(probe: Probe, way: Way, t0_ns: int, clock: ProbeClock) -> Iterator[ProbeRow]:
     """Of the two datagrams 5 us before and after an event exactly one must arrive; after a changed delay each has its
     own delay.
     """
@@ -202,11 +210,11 @@ def _events(probe: Probe, way: Way, t0_ns: int, clock: Clock) -> Iterator[Row]:
         through = [bool(way.came[index]) for index in beside]
         if event.action in ("blackhole", "cut"):
             ok = through == [True, False]
-            yield Row.of(probe.name, _moment(event, "the last before it arrived, the first after it not"), 0,
+            yield ProbeRow.of(probe.name, _moment(event, "the last before it arrived, the first after it not"), 0,
                        farther if ok else None, clock.late_s, "s")  # fmt: skip
         elif event.action == "repair":
             ok = through == [False, True]
-            yield Row.of(probe.name, _moment(event, "the last before it was lost, the first after it not"), 0,
+            yield ProbeRow.of(probe.name, _moment(event, "the last before it was lost, the first after it not"), 0,
                        farther if ok else None, clock.late_s, "s")  # fmt: skip
         elif event.forward is not None:
             later = [
@@ -223,7 +231,9 @@ def _events(probe: Probe, way: Way, t0_ns: int, clock: Clock) -> Iterator[Row]:
                 continue  # another change of the same instant has the last word
             delay = event.forward.one_way_delay_ns / 1e9
             for what, value in (("least", float(phase.min())), ("greatest", float(phase.max()))):
-                yield Row.of(probe.name, _moment(event, f"delay from then on, {what}"), delay, value, clock.late_s, "s")
+                yield ProbeRow.of(
+                    probe.name, _moment(event, f"delay from then on, {what}"), delay, value, clock.late_s, "s"
+                )
 
 
 def _after(probe: Probe, event: Event) -> Iterator[Event]:

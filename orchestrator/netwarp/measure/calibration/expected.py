@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.types import GilbertElliott, LinkImpairment
-from ...store.calibration import Row
+from ...store.probe_rows import ProbeRow
 from ...testbed.delays import distribution_of, quantiles, spread_ns
 from .datagrams import Way
 from .tcp import Probe
@@ -145,7 +145,7 @@ its fingerprint (apps/analyzer/identity.c), IP's version and the Ethernet type, 
 known: MAC addresses, TOS, TTL, IP's and UDP's checksum, the end of the payload."""
 
 
-def losses(probe: Probe, name: str, way: Way, shape: LinkImpairment) -> Iterator[Row]:
+def losses(probe: Probe, name: str, way: Way, shape: LinkImpairment) -> Iterator[ProbeRow]:
     """Rows for lost and duplicated datagrams of a direction."""
     came, sent = way.came, len(way.sent_ns)
     lost = int(sent - came.sum())
@@ -156,19 +156,19 @@ def losses(probe: Probe, name: str, way: Way, shape: LinkImpairment) -> Iterator
     if shape.duplicate_ratio:
         yield from share(probe, f"duplicated {name}", shape.duplicate_ratio, way.again, sent)
     else:
-        yield Row.of(probe.name, f"twice or altered {name}", 0, way.again + way.strangers, 0, "packets")
+        yield ProbeRow.of(probe.name, f"twice or altered {name}", 0, way.again + way.strangers, 0, "packets")
 
 
-def share(probe: Probe, quantity: str, ratio: float, seen: int, tries: int) -> Iterator[Row]:
+def share(probe: Probe, quantity: str, ratio: float, seen: int, tries: int) -> Iterator[ProbeRow]:
     """A row that compares a share with its ratio. No row if so few are expected that zero would pass as well: that
     would measure nothing (on the wall clock there is little time).
     """
     bound = binomial_bound(tries, ratio)
     if tries and (bound < ratio or not ratio):
-        yield Row.of(probe.name, quantity, ratio, seen / tries, bound, "ratio")
+        yield ProbeRow.of(probe.name, quantity, ratio, seen / tries, bound, "ratio")
 
 
-def altered(probe: Probe, way: Way, shape: LinkImpairment) -> Iterator[Row]:
+def altered(probe: Probe, way: Way, shape: LinkImpairment) -> Iterator[ProbeRow]:
     """netem flips one bit anywhere in the frame; the measured ones are those flips that make the packet's fingerprint
     unknown.
     """
@@ -176,7 +176,7 @@ def altered(probe: Probe, way: Way, shape: LinkImpairment) -> Iterator[Row]:
     yield from share(probe, "altered there, where it shows", ratio, sent - int(way.came.sum()), sent)
 
 
-def _gilbert_elliott(probe: Probe, name: str, lost: np.ndarray, model: GilbertElliott) -> Iterator[Row]:
+def _gilbert_elliott(probe: Probe, name: str, lost: np.ndarray, model: GilbertElliott) -> Iterator[ProbeRow]:
     """If every packet is lost in the bad state and none in the good one, each packet shows the state of the chain: its
     two transition probabilities are counted, and the runs of lost packets are geometric.
     """
@@ -185,7 +185,7 @@ def _gilbert_elliott(probe: Probe, name: str, lost: np.ndarray, model: GilbertEl
     bound = max(model.bad_loss_ratio, 1 - model.good_loss_ratio) * chain_bound(count, p, r)
     if bound >= lost_share:
         return
-    yield Row.of(probe.name, f"loss {name} of {count} packets", lost_share, float(lost.mean()), bound, "ratio")
+    yield ProbeRow.of(probe.name, f"loss {name} of {count} packets", lost_share, float(lost.mean()), bound, "ratio")
     if (model.bad_loss_ratio, model.good_loss_ratio) != (1.0, 0.0):
         return
     before, after = lost[:-1], lost[1:]
@@ -193,12 +193,12 @@ def _gilbert_elliott(probe: Probe, name: str, lost: np.ndarray, model: GilbertEl
         turned = int((state & (after != before)).sum())
         yield from share(probe, f"{what} {name}", ratio, turned, int(state.sum()))
     runs = run_lengths(lost)
-    yield Row.of(
+    yield ProbeRow.of(
         probe.name, f"mean run of losses {name}", 1 / r, float(runs.mean()), _run_bound(r, len(runs)), "packets"
     )
     statistic, freedom = chi_square(runs, r)
     if freedom:
-        yield Row.of(
+        yield ProbeRow.of(
             probe.name,
             f"runs of losses {name}, chi-square of {len(runs)}",
             0,

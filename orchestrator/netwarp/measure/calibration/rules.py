@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core.types import Event, Link, LinkImpairment, PacketRule
 from ...core.wire import ETHERNET_HEADER_BYTES
-from ...store.calibration import Row
+from ...store.probe_rows import ProbeRow
 from .datagram_probes import BRACKET_NS, MS, PORTS, START_NS, Budget, S, send_words, sending_flow
 from .datagrams import Way
 from .expected import share
@@ -78,7 +78,7 @@ def _probe(
     return Probe(f"rules: {name}", cell, (quantity,))
 
 
-def judge_rules(probe: Probe, way: Way, t0_ns: int, late_s: float) -> Iterator[Row]:
+def judge_rules(probe: Probe, way: Way, t0_ns: int, late_s: float) -> Iterator[ProbeRow]:
     """Rows of one probe. way: the datagrams there. late_s: by how much a time may be late."""
     match probe.quantities:
         case ("errors",):
@@ -89,7 +89,7 @@ def judge_rules(probe: Probe, way: Way, t0_ns: int, late_s: float) -> Iterator[R
             yield from _longer(probe, way, t0_ns)
 
 
-def _errors(probe: Probe, way: Way) -> Iterator[Row]:
+def _errors(probe: Probe, way: Way) -> Iterator[ProbeRow]:
     """1 - (1 - BER)^(8 L), or 1 - (1 - p)^L, of each length L at the layer of the rate."""
     shape = probe.cell.links[0].forward
     header = ETHERNET_HEADER_BYTES if shape.layer == "ethernet" else 0
@@ -101,28 +101,28 @@ def _errors(probe: Probe, way: Way) -> Iterator[Row]:
         yield from share(probe, f"loss of {sent} packets of {size} B", 1 - survives, lost, sent)
 
 
-def _single_packets(probe: Probe, way: Way, late_s: float) -> Iterator[Row]:
+def _single_packets(probe: Probe, way: Way, late_s: float) -> Iterator[ProbeRow]:
     """By number, from 1: which did not arrive, which arrived twice, and how late each was."""
     numbers = np.arange(1, len(way.came) + 1)
     lost, twice = set(numbers[~way.came].tolist()), set(numbers[way.copies == 2].tolist())
     copied = set(COPIED) - set(DROPPED)
-    yield Row.of(probe.name, "packets lost", len(DROPPED), len(lost), 0, "packets")
-    yield Row.of(probe.name, "packets lost that no rule names", 0, len(lost - set(DROPPED)), 0, "packets")
-    yield Row.of(probe.name, "packets that came twice", len(copied), len(twice), 0, "packets")
-    yield Row.of(probe.name, "packets that came twice and no rule names", 0, len(twice - copied), 0, "packets")
+    yield ProbeRow.of(probe.name, "packets lost", len(DROPPED), len(lost), 0, "packets")
+    yield ProbeRow.of(probe.name, "packets lost that no rule names", 0, len(lost - set(DROPPED)), 0, "packets")
+    yield ProbeRow.of(probe.name, "packets that came twice", len(copied), len(twice), 0, "packets")
+    yield ProbeRow.of(probe.name, "packets that came twice and no rule names", 0, len(twice - copied), 0, "packets")
     arrived_ns = way.arrived_ns[way.last_arrival[way.came]]
     delays = np.full(len(way.came), np.nan)
     delays[way.came] = (arrived_ns - way.sent_ns[way.came]) / 1e9
     base = probe.cell.links[0].forward.one_way_delay_ns
     for number, late_ns in LATE_NS.items():
         quantity = f"delay of packet {number}"
-        yield Row.of(probe.name, quantity, (base + late_ns) / 1e9, float(delays[number - 1]), late_s, "s")
+        yield ProbeRow.of(probe.name, quantity, (base + late_ns) / 1e9, float(delays[number - 1]), late_s, "s")
     others = delays[way.came & ~np.isin(numbers, list(LATE_NS))]
     for what, value in (("least", others.min()), ("greatest", others.max())):
-        yield Row.of(probe.name, f"delay of the others, {what}", base / 1e9, float(value), late_s, "s")
+        yield ProbeRow.of(probe.name, f"delay of the others, {what}", base / 1e9, float(value), late_s, "s")
 
 
-def _longer(probe: Probe, way: Way, t0_ns: int) -> Iterator[Row]:
+def _longer(probe: Probe, way: Way, t0_ns: int) -> Iterator[ProbeRow]:
     """Longer packets vanish between the fault and its repair, and no others ever do. The first size is sent right
     before and right after both moments.
     """
@@ -131,7 +131,7 @@ def _longer(probe: Probe, way: Way, t0_ns: int) -> Iterator[Row]:
     inside = (at >= HOLE_NS) & (at < REPAIR_NS)
     taken = longer & inside
     near = (np.abs(at - HOLE_NS) <= 2 * BRACKET_NS) | (np.abs(at - REPAIR_NS) <= 2 * BRACKET_NS)
-    yield Row.of(probe.name, "longer packets that passed", 0, int((taken & way.came).sum()), 0, "packets")
-    yield Row.of(probe.name, "other packets that vanished", 0, int((~taken & ~way.came).sum()), 0, "packets")
-    yield Row.of(probe.name, "longer packets beside the two moments", 4, int((near & longer).sum()), 0, "packets")
-    yield Row.of(probe.name, "longer packets that vanished (any)", 1, float((taken & ~way.came).any()), 0, "ratio")
+    yield ProbeRow.of(probe.name, "longer packets that passed", 0, int((taken & way.came).sum()), 0, "packets")
+    yield ProbeRow.of(probe.name, "other packets that vanished", 0, int((~taken & ~way.came).sum()), 0, "packets")
+    yield ProbeRow.of(probe.name, "longer packets beside the two moments", 4, int((near & longer).sum()), 0, "packets")
+    yield ProbeRow.of(probe.name, "longer packets that vanished (any)", 1, float((taken & ~way.came).any()), 0, "ratio")

@@ -17,11 +17,10 @@ from ...captures.capture import Capture, read_captures
 from ...captures.native import Rows
 from ...core.errors import CaptureError
 from ...core.numbers import fixed, given
-from ...core.types import Action, Cell, Event, Flow, Link, LinkImpairment, Node
-from ...core.types import Capture as CapturedLink
+from ...core.types import Action, CapturePoint, Cell, Event, Flow, Link, LinkImpairment, Node
 from ...core.types import Path as FlowPath
 from ...core.wire import ACK, ETHERNET_HEADER_BYTES, SYN
-from ...store.calibration import Row
+from ...store.probe_rows import ProbeRow
 
 MS = 1_000_000
 S = 1_000_000_000
@@ -168,7 +167,7 @@ def probe_cell(
         links=(link,),
         flows=flows,
         timeline=timeline,
-        captures=tuple(CapturedLink(node, "p1") for node in "ab"),
+        captures=tuple(CapturePoint(node, "p1") for node in "ab"),
         random=random,
     )
 
@@ -180,10 +179,10 @@ SLACK_S = 2e-6
 FAULT_PORTS, REPAIR_PORTS = (FIRST_PORT, FIRST_PORT + 1), (FIRST_PORT + 2, FIRST_PORT + 3)
 
 
-def judge(probe: Probe, cell_dir: Path, t0_realtime_ns: int) -> list[Row]:
+def judge(probe: Probe, cell_dir: Path, t0_realtime_ns: int) -> list[ProbeRow]:
     """Judge one finished probe. Raises CaptureError if a capture holds nothing to judge."""
     near, far = (_read(cell_dir, node) for node in ("a", "b"))
-    rows: list[Row] = []
+    rows: list[ProbeRow] = []
     for quantity in probe.quantities:
         rows += QUANTITIES[quantity](probe, near, far, t0_realtime_ns)
     return rows
@@ -213,17 +212,17 @@ def _syn(capture: Capture, answer: bool) -> Rows:
     return _first(capture.segments[flags == (SYN | ACK if answer else SYN)], "a SYN-ACK" if answer else "a SYN")
 
 
-def _rtt(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
+def _rtt(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[ProbeRow]:
     """The handshake: SYN out to SYN-ACK in, at the sender."""
     link = probe.cell.links[0]
     syn, answer = _syn(near, False), _syn(near, True)
     configured = (link.forward.one_way_delay_ns + link.backward.one_way_delay_ns) / 1e9
     configured += _sending(link.forward, int(syn["ip_bytes"])) + _sending(link.backward, int(answer["ip_bytes"]))
     measured = (int(answer["time_ns"]) - int(syn["time_ns"])) / 1e9
-    return [Row.of(probe.name, "RTT", configured, measured, TIME_BOUND_S, "s")]
+    return [ProbeRow.of(probe.name, "RTT", configured, measured, TIME_BOUND_S, "s")]
 
 
-def _one_way_delay(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
+def _one_way_delay(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[ProbeRow]:
     """SYN at a to SYN at b, SYN-ACK at b to SYN-ACK at a."""
     link = probe.cell.links[0]
     rows = []
@@ -231,7 +230,7 @@ def _one_way_delay(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> lis
         at_a, at_b = _syn(near, answer), _syn(far, answer)
         configured = shape.one_way_delay_ns / 1e9 + _sending(shape, int(at_a["ip_bytes"]))
         measured = abs(int(at_b["time_ns"]) - int(at_a["time_ns"])) / 1e9
-        rows.append(Row.of(probe.name, f"one-way delay {name}", configured, measured, TIME_BOUND_S, "s"))
+        rows.append(ProbeRow.of(probe.name, f"one-way delay {name}", configured, measured, TIME_BOUND_S, "s"))
     return rows
 
 
@@ -248,7 +247,7 @@ def _outgoing(capture: Capture) -> Rows:
     return rows
 
 
-def _rate(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
+def _rate(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[ProbeRow]:
     """Bytes that arrive in (first, last] of the second half of the data, divided by that time: the queue is never empty
     then.
     """
@@ -261,7 +260,7 @@ def _rate(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
     bits = 8 * (int(data["ip_bytes"][1:].sum()) + extra * (len(data) - 1))
     measured = bits / ((int(data["time_ns"][-1]) - int(data["time_ns"][0])) / 1e9)
     return [
-        Row.of(
+        ProbeRow.of(
             probe.name,
             f"rate ({shape.layer})",
             shape.rate_bit_s,
@@ -272,13 +271,13 @@ def _rate(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
     ]
 
 
-def _mtu(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
+def _mtu(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[ProbeRow]:
     """The largest IP packet is exactly the MTU: full-size segments, and nothing above."""
     largest = max(int(near.packets["ip_bytes"].max()), int(far.packets["ip_bytes"].max()))
-    return [Row.of(probe.name, "largest packet", probe.cell.links[0].mtu_bytes, largest, 0, "byte")]
+    return [ProbeRow.of(probe.name, "largest packet", probe.cell.links[0].mtu_bytes, largest, 0, "byte")]
 
 
-def _loss(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
+def _loss(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[ProbeRow]:
     """Packets of the sender seen at a and not at b; the bound is 4 standard deviations of a binomial around the
     configured ratio.
     """
@@ -286,10 +285,10 @@ def _loss(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
     sent = int(near.paths["packets"][0][0])
     arrived = int(far.paths["packets"][0][0])
     bound = SIGMAS * (ratio * (1 - ratio) / sent) ** 0.5
-    return [Row.of(probe.name, f"loss over {sent} packets", ratio, (sent - arrived) / sent, bound, "ratio")]
+    return [ProbeRow.of(probe.name, f"loss over {sent} packets", ratio, (sent - arrived) / sent, bound, "ratio")]
 
 
-def _queue(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
+def _queue(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[ProbeRow]:
     """Number of packets waiting in the hop just before each arrival: at most the limit, and exactly the limit where a
     packet is dropped.
 
@@ -312,10 +311,10 @@ def _queue(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
     waiting = inside_before - gone - 1
     when_dropped = waiting[dropped]
     return [
-        Row.of(
+        ProbeRow.of(
             probe.name, "fewest packets waiting when one was dropped", limit, float(when_dropped.min()), 0, "packets"
         ),
-        Row.of(probe.name, "most packets ever waiting", limit, float(waiting.max()), 0, "packets"),
+        ProbeRow.of(probe.name, "most packets ever waiting", limit, float(waiting.max()), 0, "packets"),
     ]
 
 
@@ -345,8 +344,15 @@ def _keys(rows: Rows) -> list[tuple[int, int, int]]:
 
 
 def _edge(
-    probe: Probe, near: Capture, far: Capture, t0_ns: int, what: str, at_ns: int, ports: tuple[int, int], passes: int
-) -> list[Row]:
+    probe: Probe,
+    near: Capture,
+    far: Capture,
+    t0_ns: int,
+    what: str,
+    at_ns: int,
+    ports: tuple[int, int],
+    passes: int,
+) -> list[ProbeRow]:
     """Bounds the time of an event by two SYNs around it, of which exactly one arrives (`passes`: which). The event lies
     between the two, so it is off by at most the larger of their distances from its configured time. If the other SYN
     arrives, or both, or none, there is no measured value.
@@ -363,7 +369,7 @@ def _edge(
     quantity = (
         f"{what} between SYNs {fixed(-from_event[0] * 1e6, 1)} us before and {fixed(from_event[1] * 1e6, 1)} us after"
     )
-    return [Row.of(probe.name, quantity, 0, farther, TIME_BOUND_S, "s")]
+    return [ProbeRow.of(probe.name, quantity, 0, farther, TIME_BOUND_S, "s")]
 
 
 def _syns(capture: Capture, port: int) -> Rows:
@@ -373,11 +379,11 @@ def _syns(capture: Capture, port: int) -> Rows:
     return rows
 
 
-def _fault(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
+def _fault(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[ProbeRow]:
     return _edge(probe, near, far, t0_ns, "fault", FAULT_NS, FAULT_PORTS, passes=0)
 
 
-def _last_arrival(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
+def _last_arrival(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[ProbeRow]:
     """The last packet that passed a busy link before the fault.
 
     It arrives before the fault by less than the sending time of one packet: the configured value is the middle of that
@@ -389,14 +395,14 @@ def _last_arrival(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list
         raise CaptureError(f"calibration: {probe.name}: no packet arrived before the fault")
     half_s = _sending(probe.cell.links[0].forward, probe.cell.links[0].mtu_bytes) / 2
     middle_s, measured_s = FAULT_NS / 1e9 - half_s, float(before[-1]) / 1e9
-    return [Row.of(probe.name, "last packet before the fault", middle_s, measured_s, half_s + SLACK_S, "s")]
+    return [ProbeRow.of(probe.name, "last packet before the fault", middle_s, measured_s, half_s + SLACK_S, "s")]
 
 
-def _repair(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[Row]:
+def _repair(probe: Probe, near: Capture, far: Capture, t0_ns: int) -> list[ProbeRow]:
     return _edge(probe, near, far, t0_ns, "repair", REPAIR_NS, REPAIR_PORTS, passes=1)
 
 
-QUANTITIES: dict[str, Callable[[Probe, Capture, Capture, int], list[Row]]] = {
+QUANTITIES: dict[str, Callable[[Probe, Capture, Capture, int], list[ProbeRow]]] = {
     "rtt": _rtt,
     "one_way_delay": _one_way_delay,
     "rate": _rate,

@@ -11,7 +11,7 @@ from ...store.app_records import Freeze, Retransmit, read_app_log
 from ...store.init_records import Dump, Exit
 from ...store.ndjson import of_kind
 from ...store.run_dir import CellDir
-from ...testbed.agents import agent_id, agents_of, forwarding
+from ...testbed.agent_steps import agent_id, agents_of, forwarding
 from ...testbed.layout import Layout
 from ...testbed.nftables import decode_rules
 from ...testbed.readback import Qdisc, decode, decode_qdiscs

@@ -11,7 +11,7 @@ from ...captures.native import Floats
 from ...core.types import OptionValue
 from ...store.derived import PageObject
 from ..observation import FlowObservation
-from ..pages import asked_pages
+from ..page_objects import asked_pages
 
 
 def page_metrics(observation: FlowObservation) -> dict[str, float | None]:

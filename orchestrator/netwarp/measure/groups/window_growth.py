@@ -9,7 +9,7 @@ import numpy as np
 from ...captures.native import Floats
 from ...captures.sctp.totals import zero_windows
 from ..flow_packets import associations_at, tcp_directions
-from ..kernel_samples import Samples, time_weighted_mean
+from ..kernel_samples import PathSamples, time_weighted_mean
 from ..observation import FlowObservation
 from ..sent_data import rounds
 
@@ -92,7 +92,7 @@ def _around_fault(
     return metrics
 
 
-def _growth(samples: Samples, t_s: Floats, cwnd: Floats, from_s: float, to_s: float) -> float | None:
+def _growth(samples: PathSamples, t_s: Floats, cwnd: Floats, from_s: float, to_s: float) -> float | None:
     """Bytes per smoothed round-trip time by which cwnd grows between two instants; None without samples on both
     sides.
     """
@@ -104,7 +104,7 @@ def _growth(samples: Samples, t_s: Floats, cwnd: Floats, from_s: float, to_s: fl
     return float(cwnd[end[-1]] - cwnd[begin[-1]]) / ((to_s - from_s) / srtt_s)
 
 
-def _cwnd(samples: Samples, end_s: float | None) -> tuple[Floats, Floats]:
+def _cwnd(samples: PathSamples, end_s: float | None) -> tuple[Floats, Floats]:
     keep = ~np.isnan(samples.cwnd_bytes)
     if end_s is not None:
         keep &= samples.t_s <= end_s

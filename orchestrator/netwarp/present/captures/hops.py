@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...captures import Join
-from ...captures.hops import Hop
+from ...captures.hop_joins import Hop
 from ...core.numbers import DASH, fixed, readable
 from ...core.units import counted
 from .words import delays, seconds

@@ -13,13 +13,13 @@ import numpy as np
 from ...captures import FileSummary, Join
 from ...captures.connection import Connection, Multipath
 from ...captures.findings import hop_findings
-from ...captures.hops import Hop
+from ...captures.hop_joins import Hop
 from ...core.errors import StoreError
 from ...core.numbers import fixed, with_unit
 from ...core.units import counted
 from ...core.version import __version__
 from ...store.run_dir import write_atomic
-from ..pages.capture import Chart, Line, Panel, Part, Section, Table, capture_page
+from ..pages.capture import Line, LineChart, LinePanel, Part, Section, TextTable, capture_page
 from .hops import HEADS, hop_row, join_notes
 from .lines import detail_lines, multipath_lines, multipath_title
 from .words import beside, direction_rows, event_text, lead, path_of, protocol, seconds, unit_of, value_text, words_of
@@ -76,8 +76,8 @@ def _file(summary: FileSummary, number: int) -> Section:
     facts = summary.facts
     charted = summary.connections[:CHARTED]
     rows = [_connection_row(flow) for flow in summary.connections[:LISTED]]
-    table = Table("Connections", ("Flow", "Protocol", "From", "To", "Packets", "IP bytes", "Retransmitted", "Duration"),
-                  rows, (0, 4, 5, 6, 7))  # fmt: skip
+    heads = ("Flow", "Protocol", "From", "To", "Packets", "IP bytes", "Retransmitted", "Duration")
+    table = TextTable("Connections", heads, rows, (0, 4, 5, 6, 7))
     notes, others = list(summary.notes), beside(summary.capture)
     if len(summary.connections) > CHARTED:
         listed = f", the next up to {LISTED} in the list" if len(summary.connections) > LISTED else ""
@@ -130,7 +130,7 @@ def _flow(connection: Connection, file: int) -> Part:
         caption = f"Events ({len(connection.events)}" + (
             f", the first {EVENTS})" if len(connection.events) > EVENTS else ")"
         )
-        details.append(Table(caption, ("Time (s)", "What"), rows, (0,)))
+        details.append(TextTable(caption, ("Time (s)", "What"), rows, (0,)))
     details += _own_tables(connection.tables)
     if connection.totals:
         details.append(_totals(connection.totals))
@@ -141,20 +141,20 @@ def _flow(connection: Connection, file: int) -> Part:
         title=f"Flow {connection.number}: {protocol(connection)}, {connection.ends[0]} and {connection.ends[1]}",
         lead=lead(connection),
         facts=detail_lines(connection),
-        tables=[Table(f"Directions of flow {connection.number}", head, direction_rows(connection), (1, 2))],
+        tables=[TextTable(f"Directions of flow {connection.number}", head, direction_rows(connection), (1, 2))],
         details=details,
-        chart=Chart(name, panels, [(event["t_s"], event_text(event)) for event in connection.events[:EVENTS]])
+        chart=LineChart(name, panels, [(event["t_s"], event_text(event)) for event in connection.events[:EVENTS]])
         if panels
         else None,
     )
 
 
-def _totals(totals: Mapping[str, Any]) -> Table:
+def _totals(totals: Mapping[str, Any]) -> TextTable:
     rows = [(name, value_text(name, value)) for name, value in totals.items()]
-    return Table("Every number of this connection", ("Name", "Value"), rows, (1,))
+    return TextTable("Every number of this connection", ("Name", "Value"), rows, (1,))
 
 
-def _own_tables(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Table]:
+def _own_tables(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[TextTable]:
     """The analyser's own tables, without columns that are empty in every row."""
     result = []
     for name, own in tables.items():
@@ -166,17 +166,17 @@ def _own_tables(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Table
         numeric = [at for at, key in enumerate(columns) if not any(isinstance(row.get(key), str) for row in own)]
         if rows:
             heads = tuple(words_of(key)[:1].upper() + words_of(key)[1:] for key in columns)
-            result.append(_as_narrow(Table(caption, heads, rows, tuple(numeric))))
+            result.append(_as_narrow(TextTable(caption, heads, rows, tuple(numeric))))
     return result
 
 
-def _as_narrow(table: Table) -> Table:
+def _as_narrow(table: TextTable) -> TextTable:
     """A table wider than a page, with its rows as columns if that is narrower: a path has thirty numbers."""
     lines = [table.head, *table.rows]
     turned = list(zip(*lines, strict=True))
     if _width(lines) <= PAGE_LETTERS or _width(turned) >= _width(lines):
         return table
-    return Table(table.caption, turned[0], turned[1:], tuple(range(1, len(lines))))
+    return TextTable(table.caption, turned[0], turned[1:], tuple(range(1, len(lines))))
 
 
 def _width(lines: Sequence[Sequence[str]]) -> int:
@@ -195,15 +195,15 @@ def _multipath(multipath: Multipath, file: int) -> Part:
         lead="",
         facts=multipath_lines(multipath),
         details=[
-            Table(f"Events ({len(multipath.events)})", ("Time (s)", "What"), rows, (0,)),
+            TextTable(f"Events ({len(multipath.events)})", ("Time (s)", "What"), rows, (0,)),
             *_own_tables(multipath.tables),
             _totals(multipath.totals),
         ],
-        chart=Chart(name, [Panel("sent by each subflow", "bytes", lines)], events) if lines else None,
+        chart=LineChart(name, [LinePanel("sent by each subflow", "bytes", lines)], events) if lines else None,
     )
 
 
-def _panels(series: Mapping[str, Any]) -> list[Panel]:
+def _panels(series: Mapping[str, Any]) -> list[LinePanel]:
     """Panels of what there is: named ones in order, then one for each series nobody thought of here."""
     left = dict(series)
     for name in FALLBACK:
@@ -217,8 +217,8 @@ def _panels(series: Mapping[str, Any]) -> list[Panel]:
         keys = [key for name in names for key in left if key.split("[")[0] == name]
         lines = [_line(key, left.pop(key)) for key in keys]
         if lines:
-            panels.append(Panel(title, unit, lines))
-    return panels + [Panel(words_of(key), unit_of(key), [_line(key, pair)]) for key, pair in left.items()]
+            panels.append(LinePanel(title, unit, lines))
+    return panels + [LinePanel(words_of(key), unit_of(key), [_line(key, pair)]) for key, pair in left.items()]
 
 
 def _line(key: str, pair: tuple[Any, Any]) -> Line:
@@ -236,10 +236,10 @@ def _hops(join: Join) -> Section:
         panels = []
         for source, destination in dict.fromkeys((hop.source, hop.destination) for hop in hops):
             mine = [hop for hop in hops if hop.source == source]
-            panels.append(Panel(f"one-way delay, {source} → {destination}", "s", [_delay(hop) for hop in mine]))
+            panels.append(LinePanel(f"one-way delay, {source} → {destination}", "s", [_delay(hop) for hop in mine]))
             lost = [_lost(hop) for hop in mine if hop.lost_packets]
             if lost:
-                panels.append(Panel(f"lost, {source} → {destination}", "", lost))
+                panels.append(LinePanel(f"lost, {source} → {destination}", "", lost))
         rows = [tuple(text.strip() for text in hop_row(hop)) for hop in hops]
         rows = [(f"{hop.source} → {hop.destination}", *row) for hop, row in zip(hops, rows, strict=True)]
         parts.append(
@@ -247,8 +247,10 @@ def _hops(join: Join) -> Section:
                 anchor=name,
                 title=f"{hops[0].source} and {hops[0].destination}",
                 lead="",
-                tables=[Table("Hops", ("Path", *(head.strip().capitalize() for head in HEADS)), rows, (2, 3, 4, 5, 6))],
-                chart=Chart(name, [panel for panel in panels if any(len(line.times) for line in panel.lines)]),
+                tables=[
+                    TextTable("Hops", ("Path", *(head.strip().capitalize() for head in HEADS)), rows, (2, 3, 4, 5, 6))
+                ],
+                chart=LineChart(name, [panel for panel in panels if any(len(line.times) for line in panel.lines)]),
             )
         )
     text = "Packets seen at one point and, or not, at the next. Burst: packets lost in a row, mean/longest."

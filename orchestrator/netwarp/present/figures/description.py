@@ -175,7 +175,7 @@ class NumberTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class Drawing:
     """A figure of the spec, ready for page and paper. words: for those who cannot see it; table, csv: its numbers."""
 
     name: str

@@ -17,7 +17,7 @@ from .description import (
     Axis,
     Box,
     Chart,
-    Figure,
+    Drawing,
     NumberTable,
     Row,
     Series,
@@ -54,7 +54,7 @@ class Group:
         return own if len(self.values) == self.of else f"{own} of {fixed(self.of, 0)}"
 
 
-def distribution_figure(data: RunData, figure: outputs.Figure) -> Figure | None:
+def distribution_figure(data: RunData, figure: outputs.Figure) -> Drawing | None:
     """The figure from tables/<name>.csv, a row a cell; None where there is no value at all."""
     at_place: dict[tuple[tuple[str, ...], str], list[tuple[float | None, str]]] = {}
     for row in data.tables.get(data.plan.rows_of(figure), ()):
@@ -91,7 +91,7 @@ def distribution_figure(data: RunData, figure: outputs.Figure) -> Figure | None:
         if places
         else Chart(replace(value, from_zero=False), SHARE, tuple(map(_steps, groups)))
     )
-    return Figure(
+    return Drawing(
         figure.name, figure.title, conditions(data, figure.where), _words(groups, places, value), chart,
         _table(figure.title, groups, places, value), _csv(groups, places, value),
     )  # fmt: skip

@@ -12,7 +12,7 @@ from ..run_data import RunData
 from ..style import OUTCOMES
 from .description import (
     Axis,
-    Figure,
+    Drawing,
     HeatMap,
     NumberTable,
     Panel,
@@ -29,7 +29,7 @@ COMPLETED = next(iter(OUTCOMES))
 NOTHING = "nothing to measure"
 
 
-def heatmap_figure(data: RunData, figure: outputs.Figure) -> Figure | None:
+def heatmap_figure(data: RunData, figure: outputs.Figure) -> Drawing | None:
     """The figure; None where the run has no numbers for it."""
     numbers = read_entries(data, figure)
     values = [entry.value for entry in numbers.entries if entry.value is not None]
@@ -64,7 +64,7 @@ def heatmap_figure(data: RunData, figure: outputs.Figure) -> Figure | None:
         ),
         panels,
     )  # fmt: skip
-    return Figure(
+    return Drawing(
         figure.name, figure.title, conditions(data, figure.where, figure.axes), _words(heatmap), heatmap,
         _table(figure.title, heatmap), _csv(heatmap),
     )  # fmt: skip

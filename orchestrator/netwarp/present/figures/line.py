@@ -9,10 +9,10 @@ from ...core.numbers import DASH, readable, scale
 from ...results.write import csv_bytes
 from ..result_tables import Entry, conditions, read_entries
 from ..run_data import RunData
-from .description import Chart, Figure, NumberTable, Row, Series, level_axis, value_axis
+from .description import Chart, Drawing, NumberTable, Row, Series, level_axis, value_axis
 
 
-def line_figure(data: RunData, figure: outputs.Figure) -> Figure | None:
+def line_figure(data: RunData, figure: outputs.Figure) -> Drawing | None:
     """The figure; None where the run has no numbers for it."""
     numbers = read_entries(data, figure)
     values = [value for entry in numbers.entries for value in entry.values if value is not None]
@@ -40,7 +40,7 @@ def line_figure(data: RunData, figure: outputs.Figure) -> Figure | None:
     sources = (data.system, *(data.source_title(source) for source in numbers.sources))
     chart = Chart(x, y, series, sources=sources)
     title, texts = figure.title, dict(zip(x.at, x.text, strict=True))
-    return Figure(
+    return Drawing(
         figure.name, title, conditions(data, figure.where, figure.axes), _words(chart, texts), chart,
         _table(title, chart), _csv(chart, texts),
     )  # fmt: skip

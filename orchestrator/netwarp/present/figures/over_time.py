@@ -15,7 +15,7 @@ from ...store.tables import number
 from ..result_tables import conditions
 from ..run_data import CellResult, RunData, unit_beside
 from ..series import MOST_POINTS, keep_extremes
-from .description import Axis, Chart, Figure, NumberTable, Row, Series, marked, value_axis
+from .description import Axis, Chart, Drawing, NumberTable, Row, Series, marked, value_axis
 
 SERIES_TITLES = {
     "cwnd_bytes": "congestion window (from the kernel)",
@@ -62,7 +62,7 @@ def curve_key(figure: TimeSeries, row: Mapping[str, str], factors: Sequence[str]
     return "|".join([figure.name, *levels, f"path {row['path']}", row["series"]])
 
 
-def time_figure(data: RunData, figure: TimeSeries) -> Figure | None:
+def time_figure(data: RunData, figure: TimeSeries) -> Drawing | None:
     """The figure from tables/<name>.csv; None where there are no rows. The faults are those of the first cell shown."""
     factors = varying(data, figure.where)
     curves: dict[tuple[str, str], list[Mapping[str, str]]] = {}
@@ -82,7 +82,7 @@ def time_figure(data: RunData, figure: TimeSeries) -> Figure | None:
     faults = tuple(zip(begins, ends, strict=False))
     y = value_axis(title, unit, [value for line in lines for value in line.y], "linear")
     chart = Chart(Axis("time from T0", "s"), y, lines, bands=faults)
-    return Figure(
+    return Drawing(
         figure.name, figure.title, conditions(data, figure.where), _words(chart), chart, _table(figure.title, chart),
         _csv(chart),
     )  # fmt: skip

@@ -17,11 +17,11 @@ from markupsafe import Markup
 from ...core.errors import StoreError
 from ...results.rows import NOT_RUN
 from ...store.run_dir import UNFINISHED, RunDir
-from ..answers import answer_words
+from ..answer_words import answer_words
 from ..cell_list import ROWS_AT_ONCE, Listing, listing_data, make_listing, spans
 from ..claim_blocks import NOTHING, evidence, statements
 from ..figures import describe_figures
-from ..figures.description import Figure, level_axis, payload
+from ..figures.description import Drawing, level_axis, payload
 from ..figures.line import line_key
 from ..figures.over_time import make_events, series_titles
 from ..figures.print import printed
@@ -30,7 +30,7 @@ from ..looks import report_looks
 from ..result_tables import make_grid
 from ..run_data import GROUP_ORDER, RunData, read_run
 from ..run_summary import Checks, summarise
-from ..schedules import make_schedules
+from ..schedule_maps import make_schedules
 from ..setup import level_settings, networks, run_notes
 from ..style import OUTCOMES, VERDICTS, Look, look, swatch, variant_css
 from .calibration import write_calibration_page
@@ -135,7 +135,7 @@ def _write_cells(data: RunData, folder: Path, listing: Listing) -> Checks:
     return done, failed
 
 
-def _write_files(figure: Figure, looks: Mapping[str, Look], folder: Path) -> dict[str, str]:
+def _write_files(figure: Drawing, looks: Mapping[str, Look], folder: Path) -> dict[str, str]:
     """Its PDF, SVG and CSV; returns suffix -> link."""
     name = file_name(figure.name)
     files = {**printed(figure.marks, looks), "csv": figure.csv}

@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from ...core.numbers import fixed, given
-from ...store.calibration import Calibration, Curve, Row
+from ...store.probe_rows import Calibration, Curve, ProbeRow
 from ...store.run_dir import write_atomic
 from ..html import environment
 
@@ -62,7 +62,7 @@ def _group(name: str, calibration: Calibration) -> dict[str, Any]:
     }
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: ProbeRow) -> dict[str, Any]:
     scale, unit = SHOWN.get(row.unit, (1.0, row.unit))
     return {
         "quantity": row.quantity,

@@ -39,7 +39,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class LinePanel:
     """Lines on one axis; unit as in numbers.py."""
 
     title: str
@@ -48,16 +48,16 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
+class LineChart:
     """Panels on one time axis. events: (time in s, what happened)."""
 
     name: str
-    panels: Sequence[Panel]
+    panels: Sequence[LinePanel]
     events: Sequence[tuple[float, str]] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TextTable:
     """rows of text; numeric: columns that are numbers (aligned to the right)."""
 
     caption: str
@@ -74,9 +74,9 @@ class Part:
     title: str
     lead: str
     facts: Sequence[tuple[str, str]] = ()
-    tables: Sequence[Table] = ()
-    details: Sequence[Table] = ()
-    chart: Chart | None = None
+    tables: Sequence[TextTable] = ()
+    details: Sequence[TextTable] = ()
+    chart: LineChart | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Section:
     findings: Sequence[str] = ()
     notes: Sequence[str] = ()
     facts: Sequence[tuple[str, str]] = ()
-    table: Table | None = None
+    table: TextTable | None = None
     links: Sequence[str] = ()
     """Anchors for the first column of `table`, where there are any."""
     parts: Sequence[Part] = ()
@@ -134,7 +134,7 @@ def _inline(text: str) -> str:
     return text
 
 
-def _chart(chart: Chart, budget: _Budget) -> dict[str, Any]:
+def _chart(chart: LineChart, budget: _Budget) -> dict[str, Any]:
     names = looks(line.key or line.name for panel in chart.panels for line in panel.lines)
     return {
         "panels": [

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from ...core.version import __version__
-from ...results.comparison import OF_AGREEMENT, Number, Verdict
+from ...results.compared_numbers import OF_AGREEMENT, ComparedNumber, Verdict
 from ...results.run_comparison import RunComparison
 from ...results.tolerance import EXPLAINED
 from ..comparison_words import amount, gap_words, interval_words, levels_words, sentences
@@ -45,7 +45,7 @@ def comparison_page(compared: RunComparison) -> bytes:
     assert numbers is not None
     sides = (compared.a, compared.b)
     names = [side.name for side in sides]
-    by_metric: dict[str, list[Number]] = {}
+    by_metric: dict[str, list[ComparedNumber]] = {}
     for number in numbers.numbers:
         by_metric.setdefault(number.metric, []).append(number)
     verdicts = OF_AGREEMENT if numbers.bounded else OF_CHANGE
@@ -79,7 +79,7 @@ def comparison_page(compared: RunComparison) -> bytes:
     )
 
 
-def dots(numbers: Sequence[Number]) -> list[Dot]:
+def dots(numbers: Sequence[ComparedNumber]) -> list[Dot]:
     """Each place of a metric as a dot: its difference in units of its bound; larger ones at the strip's edge. The dots
     are spread over the height in the order of the plan.
     """

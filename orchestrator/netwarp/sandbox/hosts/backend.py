@@ -27,7 +27,7 @@ from ..virtual import WALL_LATENESS_NS, WALL_T0_AFTER_READY_NS, WALL_TICK_NS
 from .cell_run import OVER_FILE, T0_FILE, CellRun, run_on
 from .collect import clocks_of, merge
 from .commands import LinkCommands
-from .connection import Connection, Events, MachineError
+from .connection import Events, MachineError, MachineLink
 from .held_machines import HeldMachines, checked, fetch, on_each
 from .inventory import Inventory
 from .needs import lacking, needs_of
@@ -56,7 +56,7 @@ class HostsBackend(SandboxBackend):
         self.commands = LinkCommands(inventory.commands, inventory.path.absolute().parent)
         self.token = secrets.token_hex(8)
         self.held = HeldMachines(inventory, self.token, {name: apps / file for name, file in LAUNCHER.items()})
-        self._connections: list[Connection] = []
+        self._connections: list[MachineLink] = []
         self._measured: dict[str, object] = {}
         self._clock_check: Check | None = None
 
@@ -104,7 +104,7 @@ class HostsBackend(SandboxBackend):
         placed = place(cell, self.inventory)
         names = [name for name in self.inventory.machines if name in placed.machine_of.values()]
         events: Events = queue.SimpleQueue()
-        connections: dict[str, Connection] = {}
+        connections: dict[str, MachineLink] = {}
         with self._lock:
             if self._closed.is_set():
                 raise Interrupted
@@ -113,7 +113,7 @@ class HostsBackend(SandboxBackend):
                 reasons: list[str] = []
                 try:
                     results = on_each(names, lambda name: self._connect(name, events))
-                    connections = {each.machine.name: each for each in results if isinstance(each, Connection)}
+                    connections = {each.machine.name: each for each in results if isinstance(each, MachineLink)}
                     checked(results)
                     ran = self._run(cell, placed, connections, events)
                     left = {}
@@ -139,7 +139,7 @@ class HostsBackend(SandboxBackend):
             raise Interrupted
         return f"no end record of {', '.join(silent)}" if silent else "ended"
 
-    def _run(self, cell: Cell, placed: Placement, connections: dict[str, Connection], events: Events) -> CellRun:
+    def _run(self, cell: Cell, placed: Placement, connections: dict[str, MachineLink], events: Events) -> CellRun:
         programs = dict(self.held.launcher)
         programs |= {file.in_cell: self.apps / file.path for file in self.files_of(cell)}
         return run_on(
@@ -147,15 +147,15 @@ class HostsBackend(SandboxBackend):
             lambda seconds: self.progress(cell.id, seconds),
         )  # fmt: skip
 
-    def _connect(self, name: str, events: Events) -> Connection:
-        connection = Connection(self.inventory.machines[name], events)
+    def _connect(self, name: str, events: Events) -> MachineLink:
+        connection = MachineLink(self.inventory.machines[name], events)
         with self._lock:
             self._connections.append(connection)
             if self._closed.is_set():
                 connection.abandon()
         return connection
 
-    def _finish_machines(self, connections: dict[str, Connection]) -> list[str]:
+    def _finish_machines(self, connections: dict[str, MachineLink]) -> list[str]:
         """Every machine as it was; returns why the cell failed: what could not be put back, and who does not answer."""
 
         def finish(name: str) -> list[str]:

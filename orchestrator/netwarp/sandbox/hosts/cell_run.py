@@ -12,7 +12,7 @@ from ...testbed.compile import Clock, Compiled
 from ...testbed.machines import devices_of, flows_of, machine_text
 from ..sandbox import STALL_WALL_S
 from .commands import LinkCommands, Played
-from .connection import Connection, Event, Events, Watch
+from .connection import Event, Events, MachineLink, Watch
 from .held_machines import checked, on_each, put_cell
 from .placement import Placement
 
@@ -34,7 +34,7 @@ class CellRun:
 
 
 def run_on(
-    connections: Mapping[str, Connection],
+    connections: Mapping[str, MachineLink],
     events: Events,
     cell: Cell,
     compiled: Compiled,

@@ -63,7 +63,7 @@ class MachineError(CellError):
         return Problem(str(self), self.remedy or "correct the inventory, or the machine")
 
 
-class Connection:
+class MachineLink:
     """An agent on a machine; it and all that it made there end with this. Raises MachineError."""
 
     def __init__(self, machine: Machine, events: queue.SimpleQueue[tuple[str, Event]] | None = None) -> None:

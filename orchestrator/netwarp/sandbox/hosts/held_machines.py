@@ -23,7 +23,7 @@ from ...testbed.readback import verify
 from ...testbed.steps import to_text
 from ..cell_verdict import records_left
 from ..netns import PROBE
-from .connection import GONE, Connection, Events, MachineError
+from .connection import GONE, Events, MachineError, MachineLink
 from .inventory import Inventory
 from .needs import in_words
 
@@ -57,7 +57,7 @@ def checked(results: Sequence[object]) -> None:
             raise result
 
 
-def put_cell(connection: Connection, token: str, steps: str, programs: Mapping[str, Path]) -> None:
+def put_cell(connection: MachineLink, token: str, steps: str, programs: Mapping[str, Path]) -> None:
     """A directory for a cell on the machine, with its programs (name there -> file here) and its steps."""
     connection.ask("cell", token=token, directory=connection.machine.directory)
     for path, built in programs.items():
@@ -65,7 +65,7 @@ def put_cell(connection: Connection, token: str, steps: str, programs: Mapping[s
     connection.put("steps.txt", steps.encode())
 
 
-def fetch(connection: Connection, to: Path) -> Path:
+def fetch(connection: MachineLink, to: Path) -> Path:
     """Every file that the cell left on the machine."""
     for path in connection.ask("files")["sizes"]:
         target = to / path
@@ -86,7 +86,7 @@ def ask_machines(
     absent: dict[str, list[str]] = {}
 
     def ask(name: str) -> list[Problem]:
-        connection = Connection(inventory.machines[name])
+        connection = MachineLink(inventory.machines[name])
         try:
             if connection.hello["uid"] != 0:
                 raise MachineError(name, "is not root there", NO_ROOT)
@@ -102,7 +102,7 @@ def ask_machines(
     return absent, problems
 
 
-def look_at(connection: Connection, known: dict[str, dict[str, dict[str, Any]]] | None = None) -> list[Problem]:
+def look_at(connection: MachineLink, known: dict[str, dict[str, dict[str, Any]]] | None = None) -> list[Problem]:
     """The reason why a machine or its interfaces cannot be used; `known` gets what is known of these. Nothing is
     changed.
     """
@@ -130,7 +130,7 @@ class HeldMachines:
         """The leftovers of a killed run that could not be put back."""
         self._tried: dict[str, dict[str, bool]] = {}
         """Machine -> feature -> whether its kernel has it."""
-        self._leases: list[Connection] = []
+        self._leases: list[MachineLink] = []
         self._owner = os.getpid()
 
     def take(self) -> list[Problem]:
@@ -164,7 +164,7 @@ class HeldMachines:
             tried = self._tried.setdefault(name, {})
             unknown = [feature for feature in needs[name] if feature not in tried]
             if unknown:
-                connection = Connection(self.inventory.machines[name])
+                connection = MachineLink(self.inventory.machines[name])
                 try:
                     missing = connection.ask("missing", features=unknown)["missing"]
                 finally:
@@ -176,7 +176,7 @@ class HeldMachines:
 
     def _lease(self, name: str) -> list[Problem]:
         machine = self.inventory.machines[name]
-        connection = Connection(machine)
+        connection = MachineLink(machine)
         self._leases.append(connection)
         hello = connection.hello
         self.kernels[name] = (hello["kernel"], hello["version"], hello["machine"])
@@ -192,7 +192,7 @@ class HeldMachines:
         """Two hosts and a shaped link in namespaces there, set up and read back; nothing is sent."""
         compiled = compile_cell(PROBE, Clock(sandbox="namespaces", t0_after_ready_ns=1))
         events: Events = queue.SimpleQueue()
-        connection = Connection(self.inventory.machines[name], events)
+        connection = MachineLink(self.inventory.machines[name], events)
         try:
             put_cell(connection, self.token, to_text(compiled.steps), self.launcher)
             connection.ask("start", interfaces=[], flows=[])

@@ -9,8 +9,8 @@ import subprocess
 from collections.abc import Iterator
 from typing import Any
 
+from .controller import Refused
 from .interfaces import read
-from .messages import Refused
 
 
 def shown(*words: str) -> Any:

@@ -19,10 +19,10 @@ import time
 import zlib
 from typing import Any
 
+from .controller import Gone, Refused, say, write_all
 from .features import missing
 from .fitness import check_interface, check_machine, facts, need_tools
 from .interfaces import CELL, LEASE, STATE, keep, put_back, recorded
-from .messages import Gone, Refused, say, write_all
 from .namespaces import Namespaces
 from .sandbox import ChildEnds, Sandbox
 
@@ -31,7 +31,7 @@ BUSY_S = 20
 BLOCK = 1 << 16
 
 
-class Agent:
+class Serving:
     """The state of one connection."""
 
     def __init__(self) -> None:
@@ -264,4 +264,4 @@ def main() -> None:
 
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, leave)
-    Agent().serve()
+    Serving().serve()

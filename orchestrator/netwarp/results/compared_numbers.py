@@ -71,7 +71,7 @@ Key = frozenset[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class ComparedNumber:
     """One number in both runs: means over the repetitions (None: no value) and how many those are.
 
     low, high: the 95 % interval of the difference (None: one draw in each run, or not computed). bound, bound_of: how
@@ -126,7 +126,7 @@ class MetricAgreement:
     offset: float | None
     low: float | None
     high: float | None
-    worst: Number | None
+    worst: ComparedNumber | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Comparison:
     bounds.
     """
 
-    numbers: tuple[Number, ...]
+    numbers: tuple[ComparedNumber, ...]
     verdicts: tuple[Moved, ...]
     outcomes: tuple[Moved, ...]
     lateness_s: float
@@ -161,7 +161,7 @@ class Comparison:
         """How many numbers have each verdict."""
         return Counter(number.verdict for number in self.numbers)
 
-    def of(self, verdict: Verdict) -> list[Number]:
+    def of(self, verdict: Verdict) -> list[ComparedNumber]:
         """The numbers of that verdict, those farthest apart first: in bounds, or relative to A."""
         chosen = [number for number in self.numbers if number.verdict == verdict]
         if self.bounded:
@@ -170,7 +170,7 @@ class Comparison:
 
     def metrics(self) -> tuple[MetricAgreement, ...]:
         """By metric, those with differences first."""
-        by_metric: dict[str, list[Number]] = {}
+        by_metric: dict[str, list[ComparedNumber]] = {}
         for number in self.numbers:
             by_metric.setdefault(number.metric, []).append(number)
         made = [_of_metric(name, numbers) for name, numbers in by_metric.items()]
@@ -224,11 +224,11 @@ class _Pair:
     b: RepeatedValue
     at: Circumstances
 
-    def judged(self, verdict: Verdict, x: Collection[float], y: Collection[float], **more: Any) -> Number:
+    def judged(self, verdict: Verdict, x: Collection[float], y: Collection[float], **more: Any) -> ComparedNumber:
         """The number, with the draws that count."""
         a, b = (math.fsum(values) / len(values) if values else None for values in (x, y))
         draws = (len(x), len(y))
-        return Number(self.levels, self.flow, self.metric, self.unit, verdict, a, b, draws, self.random, **more)
+        return ComparedNumber(self.levels, self.flow, self.metric, self.unit, verdict, a, b, draws, self.random, **more)
 
     @property
     def random(self) -> bool:
@@ -278,7 +278,7 @@ def _circumstances(
     )
 
 
-def _changed(pair: _Pair) -> Number:
+def _changed(pair: _Pair) -> ComparedNumber:
     """A number of two runs on one kind of clock."""
     a, b = pair.a, pair.b
     x, y = a.values.values(), b.values.values()
@@ -303,7 +303,7 @@ def _changed(pair: _Pair) -> Number:
     return pair.judged("within noise", x, y, p=p)
 
 
-def _agreeing(pair: _Pair, unclocked: Collection[tuple[str, str, str]]) -> Number:
+def _agreeing(pair: _Pair, unclocked: Collection[tuple[str, str, str]]) -> ComparedNumber:
     """A number of two back ends, held against its bound."""
     a, b, at = pair.a, pair.b, pair.at
     names = made_of(pair.metric, at.own)
@@ -341,7 +341,7 @@ def _agreeing(pair: _Pair, unclocked: Collection[tuple[str, str, str]]) -> Numbe
     return dataclasses.replace(number, verdict=verdict, low=gap - half, high=gap + half, p=p)
 
 
-def _single(number: Number, *, exact: bool) -> Number:
+def _single(number: ComparedNumber, *, exact: bool) -> ComparedNumber:
     """The verdict with one draw on a side. That is enough for `agree` if nothing is random; for `differ` only if both
     clocks are virtual, since one draw on the wall clock does not show how far it varies.
     """
@@ -352,7 +352,7 @@ def _single(number: Number, *, exact: bool) -> Number:
     return dataclasses.replace(number, verdict="differ" if exact else "unclear")
 
 
-def _beyond_chance(numbers: Sequence[Number], verdict: Verdict) -> tuple[Number, ...]:
+def _beyond_chance(numbers: Sequence[ComparedNumber], verdict: Verdict) -> tuple[ComparedNumber, ...]:
     """The numbers, with this verdict where the test of it rejects chance: among all of them, or (`differ`) among those
     of one metric.
     """
@@ -450,7 +450,7 @@ def _differing(a: Mapping[str, str], b: Mapping[str, str]) -> tuple[Moved, ...]:
     return tuple(Moved(name, a[name], b[name]) for name in a if name in b and a[name] != b[name])
 
 
-def _of_metric(name: str, numbers: Sequence[Number]) -> MetricAgreement:
+def _of_metric(name: str, numbers: Sequence[ComparedNumber]) -> MetricAgreement:
     offsets = [number.relative for number in numbers if number.relative is not None]
     mean = statistics.fmean(offsets) if offsets else None
     low = high = None

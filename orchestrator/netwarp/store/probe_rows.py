@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core.types import Frozen
 
 
-class Row(Frozen, frozen=True):
+class ProbeRow(Frozen, frozen=True):
     """One comparison. ok: |measured - configured| <= bound (all in `unit`). measured None: there is no measured value;
     not ok.
     """
@@ -19,7 +19,9 @@ class Row(Frozen, frozen=True):
     ok: bool
 
     @classmethod
-    def of(cls, probe: str, quantity: str, configured: float, measured: float | None, bound: float, unit: str) -> Row:
+    def of(
+        cls, probe: str, quantity: str, configured: float, measured: float | None, bound: float, unit: str
+    ) -> ProbeRow:
         """A row with its verdict. A difference of up to 1e-12 of the configured value is rounding and is added to the
         bound.
         """
@@ -50,7 +52,7 @@ class Calibration(Frozen, frozen=True):
     kernel_sha256: str
     backend: str
     date_utc: str
-    rows: tuple[Row, ...]
+    rows: tuple[ProbeRow, ...]
     curves: tuple[Curve, ...] = ()
     host_load_1min: float | None = None
     """On the wall clock: the greatest of its cells."""

@@ -27,8 +27,8 @@ from .factors import DOES_NOT_APPLY, RESERVED_COLUMNS
 from .fields import Field, check_keys, read_text
 from .grammar import OF_EXPERIMENT
 from .loops import expand_claims, laid
-from .outputs import Names, read_experiment, read_flows, read_metric, read_where, with_usual
 from .problems import Problems, nearest
+from .read_outputs import Names, read_experiment, read_flows, read_metric, read_where, with_usual
 from .toml_positions import Item
 
 KINDS: tuple[ClaimKind, ...] = get_args(ClaimKind)

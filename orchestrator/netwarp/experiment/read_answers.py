@@ -9,8 +9,8 @@ from ..core.outputs import Answer, Cost, Metric, Reason
 from ..core.units import Kind, QuantityError, parse_quantity
 from .fields import read_names
 from .grammar import ANSWER
-from .outputs import Names, named, read_axes, read_flows, read_metric, read_selector, read_where
 from .problems import Problems, nearest
+from .read_outputs import Names, named, read_axes, read_flows, read_metric, read_selector, read_where
 from .toml_positions import Item
 
 UNITS: dict[str, Kind] = {"s": "time", "bytes": "data", "bit/s": "rate", "ratio": "ratio", "packets": "packets"}

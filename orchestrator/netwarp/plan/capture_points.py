@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from ..core.types import Capture, Link, Node
+from ..core.types import CapturePoint, Link, Node
 from ..experiment.grammar import RESOLVED
 from ..experiment.problems import Problems, nearest
 from ..experiment.toml_positions import Item
@@ -31,10 +31,12 @@ class Captures:
     ) -> None:
         self._nodes, self._flows, self._problems, self._context = nodes, flows, problems, context
         self._there = {
-            f"{node}.{link.name}": Capture(node=node, link=link.name) for link in links for node in (link.a, link.b)
+            f"{node}.{link.name}": CapturePoint(node=node, link=link.name)
+            for link in links
+            for node in (link.a, link.b)
         }
 
-    def read(self, top: Item) -> tuple[Capture, ...]:
+    def read(self, top: Item) -> tuple[CapturePoint, ...]:
         """The interfaces to capture; mistakes are collected."""
         files = Counter(f"{capture.node}-{capture.link}" for capture in self._there.values())
         for name in [name for name, count in files.items() if count > 1]:
@@ -46,7 +48,7 @@ class Captures:
             return tuple(self._there.values())
         return self._listed(item)
 
-    def _listed(self, item: Item) -> tuple[Capture, ...]:
+    def _listed(self, item: Item) -> tuple[CapturePoint, ...]:
         if not isinstance(item.value, list):
             self._problems.add(item, f"must be {EXAMPLE}")
             return ()
@@ -56,7 +58,7 @@ class Captures:
             self._problems.add(item, f'is empty; for example [{shown}], or leave the key out ("hosts")')
             return ()
         before = len(self._problems)
-        listed: dict[str, Capture] = {}
+        listed: dict[str, CapturePoint] = {}
         for child in item.value:
             text = str(child.value)
             if text not in self._there:
@@ -68,7 +70,7 @@ class Captures:
             self._check_both_ends(item, listed)
         return tuple(listed.values())
 
-    def _check_both_ends(self, item: Item, listed: Mapping[str, Capture]) -> None:
+    def _check_both_ends(self, item: Item, listed: Mapping[str, CapturePoint]) -> None:
         """Checks that both ends of every flow are captured; captures beside them, on routers say, are allowed."""
         for routed in self._flows:
             missing = [name for name in interfaces_of(routed) if name not in listed]

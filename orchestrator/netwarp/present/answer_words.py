@@ -128,7 +128,7 @@ SIGNS = {
     "does not": ("\u2717", "fails"),
     "not measured": ("\u2013", "untested"),
 }
-"""Verdict of tables/answers.py -> (sign, CSS class)."""
+"""Verdict of results/answers.py -> (sign, CSS class)."""
 
 
 def answer_words(data: RunData) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from ..core.types import Cell, Flow
 from ..store.derived import FaultSpan, FlowSeries, Sampled
 from .capture_point import CapturePoint
 from .flow_packets import FlowPackets
-from .kernel_samples import NUMBERS, PathTrace, Samples
+from .kernel_samples import NUMBERS, PathSamples, PathTrace
 from .planned_paths import faults_of
 
 TRACE_POINTS = 4000
@@ -44,7 +44,7 @@ def packet_series(receiver: FlowPackets, width_ns: int, span_ns: int) -> dict[st
 def flow_series(
     receiver: FlowPackets | None,
     path_names: Sequence[str],
-    samples: Mapping[str, Samples],
+    samples: Mapping[str, PathSamples],
     traces: Mapping[str, PathTrace],
     span_ns: int,
 ) -> FlowSeries:
@@ -82,7 +82,7 @@ def datagram_series(flow: Flow, t_ns: Ints, ip_bytes: Ints, cell: Cell) -> FlowS
     return FlowSeries(goodput_bit_s=(), paths=paths, samples={}, states={})
 
 
-def _columns(samples: Samples) -> Sampled:
+def _columns(samples: PathSamples) -> Sampled:
     """The kernel's values of one path; cwnd and srtt together, even if one of them is not known yet."""
     there = {name for name in NUMBERS if not np.isnan(getattr(samples, name)).all()}
     there |= {"cwnd_bytes", "srtt_s"} if "cwnd_bytes" in there else set()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.numbers import fixed, given, with_unit
-from ..core.schedules import BETWEEN
+from ..core.schedule_levels import BETWEEN
 from ..results.schedule_costs import NAME, has_schedules
 from ..store.tables import number, read_rows
 from .run_data import Row, RunData
