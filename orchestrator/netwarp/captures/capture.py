@@ -12,18 +12,14 @@ import numpy as np
 from .native import CHECKSUMS, UNFINISHED, CoreHandle, Ints, Rows
 
 TOTAL_TABLES = ("sources", "interfaces", "paths", "flows", "flow_paths", "tunnels", "conversations")
+# The tables kept unless others are asked for: all but `identities`
 ROW_TABLES = ("packets", "segments", "chunks", "sacks", "blocks", "inits", "addresses", "causes", "mptcp_options")
-"""The tables kept unless others are asked for: all but `identities`."""
-CLEAR_NS = 1_000_000
-"""Of a shorter round trip a host's own times are as large a part as the way."""
-NEAR = 0.25
-"""A capture point nearer than this share of the round trip to one end counts as at that end."""
+CLEAR_NS = 1_000_000  # Of a shorter round trip a host's own times are as large a part as the way
+NEAR = 0.25  # A capture point nearer than this share of the round trip to one end counts as at that end
+# Nothing outstanding for so long (TCP: and two round trips): neither pacing nor an own queue holds data back so
 AT_REST_NS = 200_000_000
-"""Nothing outstanding for so long (TCP: and two round trips): neither pacing nor an own queue holds data back so."""
-UNSEEN = 0.01
-"""With a larger share of the data missing from the capture it is not known what was outstanding."""
-IPV4_MAPPED = bytes(10) + b"\xff\xff"
-"""RFC 4291 2.5.5.2."""
+UNSEEN = 0.01  # With a larger share of the data missing from the capture it is not known what was outstanding
+IPV4_MAPPED = bytes(10) + b"\xff\xff"  # RFC 4291 2.5.5.2
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,12 +10,10 @@ import numpy as np
 from .native import Rows
 from .packet_matching import NOWHERE, match_packets
 
-Key = tuple[str, str]
-"""Source and destination address."""
+Key = tuple[str, str]  # Source and destination address
+# For each direction of a path and capture point: its rows of `identities`, sorted by time
 Seen = dict[Key, dict[int, Rows]]
-"""For each direction of a path and capture point: its rows of `identities`, sorted by time."""
-PROBE = 20_000
-"""Number of packets examined to find an order; the order of points does not change within a capture."""
+PROBE = 20_000  # Number of packets examined to find an order; the order of points does not change within a capture
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,10 +16,8 @@ from .flow_analysis import analyze_flow
 from .native import Bools, Ints
 from .stream import CapturedStream, FlowBins
 
-TOGETHER = 1024
-"""Number of connections computed from the tables in one step."""
-Series = tuple[Any, Any]
-"""Times (s from the file's first packet) and values: arrays of one length."""
+TOGETHER = 1024  # Number of connections computed from the tables in one step
+Series = tuple[Any, Any]  # Times (s from the file's first packet) and values: arrays of one length
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,8 +33,8 @@ class Connection:
     totals: Mapping[str, Any]
     events: Sequence[Mapping[str, Any]]
     tables: Mapping[str, Sequence[Mapping[str, Any]]]
+    # (direction, begin in s, length in s, whether a retransmission ended it) of the longest pauses in data
     silences: tuple[tuple[int, float, float, bool], ...]
-    """(direction, begin in s, length in s, whether a retransmission ended it) of the longest pauses in data."""
     make_series: Callable[[], Mapping[str, Series]] = dataclasses.field(repr=False, compare=False)
 
     @functools.cached_property
@@ -106,8 +104,7 @@ class Connections(Sequence[Connection]):
         size = self._by_flow("ip_bytes")
         self.rows = np.argsort(-size, kind="stable")
         self.numbers = np.empty(len(size), dtype=np.int64)
-        self.numbers[self.rows] = np.arange(1, len(size) + 1)
-        """By row of the flow table: the connection's number."""
+        self.numbers[self.rows] = np.arange(1, len(size) + 1)  # By row of the flow table: the connection's number
         self._kept: dict[int, Connection] = {}
         self._before = 0
         if only is not None:

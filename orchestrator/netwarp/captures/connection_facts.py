@@ -18,8 +18,8 @@ COUNTS = (
     "retransmitted_chunks", "sacks", "heartbeats", "heartbeat_acks",
 )  # fmt: skip
 TCP_COUNTS, SCTP_COUNTS = COUNTS[:6], COUNTS
+# Counts that need a DATA chunk's TSN
 BY_TSN = {"new_bytes", "retransmitted_packets", "retransmitted_data_packets", "retransmitted_chunks"}
-"""Counts that need a DATA chunk's TSN."""
 
 
 def facts_of_flows(stream: CapturedStream, used: FlowOrder, rows: Ints, numbers: Ints) -> list[dict[str, Any]]:

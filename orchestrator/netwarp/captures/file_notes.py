@@ -7,6 +7,7 @@ from typing import Any
 from ..core.units import counted
 from .capture import Capture
 
+# Columns of the sources table, and what is said of one record and of several
 COUNTED = (
     ("truncated", "packet is truncated by the snaplen", "packets are truncated by the snaplen"),
     (
@@ -28,9 +29,7 @@ COUNTED = (
     ),
     ("other", "frame is neither IP nor ARP", "frames are neither IP nor ARP"),
 )
-"""Columns of the sources table, and what is said of one record and of several."""
-TUNNELS = {1: "IP in IP", 2: "GRE", 3: "VXLAN", 4: "Geneve", 5: "GTP-U"}
-"""By `kind` of the tunnels table."""
+TUNNELS = {1: "IP in IP", 2: "GRE", 3: "VXLAN", 4: "Geneve", 5: "GTP-U"}  # By `kind` of the tunnels table
 TUNNELS_NAMED = 3
 
 

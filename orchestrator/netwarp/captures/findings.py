@@ -17,34 +17,26 @@ from ..core.units import counted, counted_of
 from .connection import Connection, Connections, Multipath
 from .hop_joins import Hop
 
-MOST = 12
-"""Findings per file; those of larger connections come first."""
+MOST = 12  # Findings per file; those of larger connections come first
 MOST_OF_ONE = 6
-LIMITS_OF = 3
-"""Connections of which it is said what limited them."""
+LIMITS_OF = 3  # Connections of which it is said what limited them
 LIMITED = 0.02
-LIMITED_PACKETS = 50
-"""With fewer data packets there is no time in which a limit lasts."""
-MANY = 3
-"""More connections than this with the same end, or the same finding, become one sentence."""
-COMPARED = 200
-"""Connections whose findings are compared, the largest."""
+LIMITED_PACKETS = 50  # With fewer data packets there is no time in which a limit lasts
+MANY = 3  # More connections than this with the same end, or the same finding, become one sentence
+COMPARED = 200  # Connections whose findings are compared, the largest
 _ADDRESSES = re.compile(r"\[[0-9a-f:.]+\]:\d+|\d+\.\d+\.\d+\.\d+(:\d+)?|[0-9a-f]*:[0-9a-f:]+")
 _NUMBERS = re.compile(r"(\d+(?:\s\d{3})*(?:\.\d+)?)(?:\s?([mun]?s)\b)?")
 UNITS = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-SLOW_S = 0.5
-"""An answer (to a SYN; to a request, minus the SYN's) is reported if it took at least this long."""
+SLOW_S = 0.5  # An answer (to a SYN; to a request, minus the SYN's) is reported if it took at least this long
 SILENCE_S = 0.5
+# A pause that a retransmission ended is reported if it is at least this share of the connection's time (and long
+# enough)
 SILENCE_SHARE = 0.02
-"""A pause that a retransmission ended is reported if it is at least this share of the connection's time (and long
-enough).
-"""
 RETRANSMITTED = 0.01
 SPURIOUS = 0.1
 HEAD_OF_LINE_S = 0.01
 LONG_BURST = 5
-QUEUED = 1.5
-"""A hop's p95 delay is reported if it is at least this many times the shortest delay."""
+QUEUED = 1.5  # A hop's p95 delay is reported if it is at least this many times the shortest delay
 
 
 def file_findings(connections: Connections, multipath: Sequence[Multipath] = ()) -> tuple[str, ...]:

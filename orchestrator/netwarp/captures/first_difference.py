@@ -13,8 +13,8 @@ from ..core.errors import CaptureError
 from ..core.numbers import fixed
 
 FILE_HEADER_BYTES, RECORD_HEADER_BYTES = 24, 16
+# A pcap file with times in ns, in the byte order of the machine that reads it: what cell-init writes
 MAGIC_NS = 0xA1B23C4D
-"""A pcap file with times in ns, in the byte order of the machine that reads it: what cell-init writes."""
 
 
 @dataclass(frozen=True, slots=True)

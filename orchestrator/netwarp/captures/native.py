@@ -19,15 +19,11 @@ import numpy.typing as npt
 from ..core.checkout import CHECKOUT
 from ..core.errors import CaptureError
 
-ABI = 7
-"""NWA_ABI of apps/analyzer/netwarp_analyzer.h, which these constants must equal."""
-UNKNOWN = int(np.iinfo(np.int64).min)
-"""The value "not known" in any 64-bit signed column."""
-NONE = 0xFFFFFFFF
-"""The value "none" in any id column."""
+ABI = 7  # NWA_ABI of apps/analyzer/netwarp_analyzer.h, which these constants must equal
+UNKNOWN = int(np.iinfo(np.int64).min)  # The value "not known" in any 64-bit signed column
+NONE = 0xFFFFFFFF  # The value "none" in any id column
 CHECKSUMS, SORT, LEAVE_COPIES, UNFINISHED = 1, 2, 4, 8
-MALLOPT_TRIM_THRESHOLD, MALLOPT_MMAP_THRESHOLD = -1, -3
-"""mallopt(3)"""
+MALLOPT_TRIM_THRESHOLD, MALLOPT_MMAP_THRESHOLD = -1, -3  # mallopt(3)
 LIBRARY_NAME = "libnetwarp_analyzer.so"
 LIBRARY_VARIABLE = "NETWARP_ANALYZER_LIBRARY"
 

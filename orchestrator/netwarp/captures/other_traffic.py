@@ -10,11 +10,11 @@ import numpy as np
 from .capture import Capture
 from .native import Rows
 
+# IP protocol numbers (IANA); TCP and SCTP: packets whose header was not captured or contradicts itself
 NAMES = {
     1: "ICMP", 2: "IGMP", 6: "TCP without a connection", 17: "UDP", 33: "DCCP", 47: "GRE", 50: "ESP", 51: "AH",
     58: "ICMPv6", 89: "OSPF", 103: "PIM", 112: "VRRP", 132: "SCTP without an association", 136: "UDP-Lite",
 }  # fmt: skip
-"""IP protocol numbers (IANA); TCP and SCTP: packets whose header was not captured or contradicts itself."""
 LARGEST = 10
 
 

@@ -14,22 +14,18 @@ from .capture import ROW_TABLES, TOTAL_TABLES, Capture, take_rows
 from .native import CHECKSUMS, LEAVE_COPIES, NONE, SORT, UNKNOWN, CoreHandle, Floats, Ints, Rows, layouts
 from .time_spans import rate_bit_s
 
+# A packet with its segment or chunks takes about 250 bytes as rows, and the same again while it is analysed
 PACKETS_IN_MEMORY = 1_000_000
-"""A packet with its segment or chunks takes about 250 bytes as rows, and the same again while it is analysed."""
-PART_PACKETS = 65536
-"""Rows read at a time: they fit the processor's caches."""
+PART_PACKETS = 65536  # Rows read at a time: they fit the processor's caches
 BINS = 1024
 LEAST_BINS = 50
-PACKETS_A_BIN = 8
-"""Packets per bin on average: with fewer a rate would only show single packets."""
+PACKETS_A_BIN = 8  # Packets per bin on average: with fewer a rate would only show single packets
 FIRST_BIN_NS = 1_000_000
 SERIES_FLOWS = 1000
-LONGEST = 5
-"""Silences kept per direction."""
+LONGEST = 5  # Silences kept per direction
+# Series: its name in FlowSeries, and the column of `packets` that it sums
 BINNED = (("ip_bytes", "ip_bytes"), ("new_bytes", "new_bytes"), ("retransmitted", "is_retransmission"))
-"""Series: its name in FlowSeries, and the column of `packets` that it sums."""
-TWICE = 0.1
-"""A connection with at least this share of copies was captured twice: no network duplicates so many packets."""
+TWICE = 0.1  # A connection with at least this share of copies was captured twice: no network duplicates so many packets
 TWICE_PACKETS = 3
 Silence = tuple[float, float, bool]
 

@@ -17,8 +17,8 @@ from .findings import file_findings
 from .other_traffic import other_traffic
 from .stream import PACKETS_IN_MEMORY, SERIES_FLOWS, CapturedStream, read_stream
 
+# Connections per file that are analysed in detail, the largest first; of the others only counts are kept
 DETAILED_FLOWS = 50
-"""Connections per file that are analysed in detail, the largest first; of the others only counts are kept."""
 LINK_TYPES = {
     0: "BSD loopback", 1: "Ethernet", 9: "PPP", 10: "FDDI", 12: "raw IP", 14: "raw IP", 50: "PPP in HDLC", 51: "PPPoE",
     100: "LLC/SNAP", 101: "raw IP", 104: "Cisco HDLC", 105: "802.11", 108: "OpenBSD loopback", 113: "Linux cooked",

@@ -11,8 +11,7 @@ from .capture import Capture, rows_of_flow
 from .native import UNKNOWN, Bools, Ints, Rows
 
 Row = tuple[float, int, str, int, int]
-_Part = tuple[str, Ints, Ints, Ints, Ints, Ints]
-"""what, packets, times, directions, starts, ends"""
+_Part = tuple[str, Ints, Ints, Ints, Ints, Ints]  # what, packets, times, directions, starts, ends
 
 
 def time_sequence(capture: Capture, flow: int, start_ns: int) -> Iterator[Row]:

@@ -30,8 +30,7 @@ from ..time_spans import rate_bit_s
 from .data_level import DataLevel, data_level, places_by
 from .subflows import Lifetime, SubflowGroup, lifetimes
 
-MOST = 500
-"""Events of one kind that are listed."""
+MOST = 500  # Events of one kind that are listed
 
 Event = dict[str, Any]
 

@@ -12,10 +12,8 @@ import numpy as np
 
 from ..native import Bools, Ints, Rows
 
-MAPPED = 64
-"""Bit of segments[options]: dsn is known."""
-DATA_ACK = 128
-"""Bit of segments[options]: dsn is the 64-bit DATA_ACK of a segment without payload."""
+MAPPED = 64  # Bit of segments[options]: dsn is known
+DATA_ACK = 128  # Bit of segments[options]: dsn is the 64-bit DATA_ACK of a segment without payload
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,12 +11,10 @@ from ...core.wire import ACK, ADD_ADDR, DSS, FIN, MP_CAPABLE, MP_FASTCLOSE, MP_J
 from ..capture import Capture, address_text, rows_of_flow, rows_of_flows
 from ..native import Rows
 
-ECHO = 1
-"""Flag of ADD_ADDR: the address is repeated back to the host that announced it (RFC 8684 3.4.1)."""
+ECHO = 1  # Flag of ADD_ADDR: the address is repeated back to the host that announced it (RFC 8684 3.4.1)
+# A subflow counts as lost after this many unanswered retransmissions at its end: the answer to a single one may still
+# be on its way
 UNANSWERED = 2
-"""A subflow counts as lost after this many unanswered retransmissions at its end: the answer to a single one may still
-be on its way.
-"""
 
 
 @dataclasses.dataclass(frozen=True)

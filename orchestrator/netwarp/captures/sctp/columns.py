@@ -10,11 +10,11 @@ import numpy as np
 from ...core.wire import DATA, I_DATA
 from ..native import Bools, Ints, Rows
 
+# Columns that any question needs most of: taken together
 USUAL = (
     *("time_ns", "tsn", "path", "packet", "user_bytes"),
     *("type", "flags", "direction", "is_retransmission", "on_other_path"),
 )
-"""Columns that any question needs most of: taken together."""
 BLOCK = 8192
 
 

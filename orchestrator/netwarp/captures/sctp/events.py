@@ -22,8 +22,7 @@ from .association import Association
 from .transmissions import NEVER
 
 OF_THE_STREAM = (DATA, I_DATA, SACK, HEARTBEAT, HEARTBEAT_ACK, FORWARD_TSN, I_FORWARD_TSN)
-MOST = 500
-"""Events of one kind that are listed; the rest is told by its count."""
+MOST = 500  # Events of one kind that are listed; the rest is told by its count
 
 Event = dict[str, Any]
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from ..native import Ints
 
-DENSE = 4
-"""Numbers of which at least one in four occurs are counted instead of sorted."""
+DENSE = 4  # Numbers of which at least one in four occurs are counted instead of sorted
 
 
 def unique_with_places(values: Ints) -> tuple[Ints, Ints]:

@@ -18,10 +18,8 @@ from ..native import UNKNOWN, Bools, Ints, Rows
 from .columns import ChunkColumns, columns
 from .interval_search import ascending_order, search_ascending
 
-NEVER = np.iinfo(np.int64).max
-"""A time later than any other: it did not happen within the capture."""
-START = np.iinfo(np.int64).min
-"""A time before any other: there was nothing to wait for."""
+NEVER = np.iinfo(np.int64).max  # A time later than any other: it did not happen within the capture
+START = np.iinfo(np.int64).min  # A time before any other: there was nothing to wait for
 
 
 @dataclasses.dataclass(frozen=True)

@@ -24,14 +24,11 @@ from .interval_search import NextAbove, search_ascending
 from .transmissions import NEVER, Acknowledgements, Transmissions
 
 MISSES = 3
+# RTO.Min of RFC 9260 16, 1 s, less what the way may have shortened: what a capture away from the sender needs to see of
+# silence before it tells a timer
 SHORTEST_RTO_NS = 900_000_000
-"""RTO.Min of RFC 9260 16, 1 s, less what the way may have shortened: what a capture away from the sender needs to see
-of silence before it tells a timer.
-"""
-SHORTEST_TIMER_NS = 20_000_000
-"""No timer is set to less where the clock ticks at 100 Hz."""
-OVERDUE = 1.5
-"""Shortest round trips within which no T3 expires."""
+SHORTEST_TIMER_NS = 20_000_000  # No timer is set to less where the clock ticks at 100 Hz
+OVERDUE = 1.5  # Shortest round trips within which no T3 expires
 
 
 @dataclasses.dataclass(frozen=True)

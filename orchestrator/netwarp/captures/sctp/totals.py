@@ -19,8 +19,8 @@ from .transmissions import NEVER
 Totals = dict[str, float | int | None]
 Series = dict[str, tuple[Floats, Floats]]
 ROUND_TRIPS = ("rtt_samples", "rtt_min_s", "rtt_mean_s", "rtt_max_s", "heartbeat_rtt_mean_s")
+# Shares of limits_s: what limited the data's sender
 LIMITED = ("application_limited_ratio", "receive_window_limited_ratio", "loss_limited_ratio", "unknown_limit_ratio")
-"""Shares of limits_s: what limited the data's sender."""
 REPEATED = (
     "fast_retransmitted_chunks",
     "timeout_retransmitted_chunks",
@@ -30,6 +30,7 @@ REPEATED = (
     "t3_expiries",
 )
 CLOSED = ("zero_window_packets", "zero_windows", "zero_window_s")
+# Totals that only the sender's capture can show: None in the receiver's
 AT_SENDER = (
     "t3_expiries",
     "outages",
@@ -40,7 +41,7 @@ AT_SENDER = (
     *LIMITED,
     *ROUND_TRIPS,
 )
-"""Totals that only the sender's capture can show: None in the receiver's."""
+# Totals that only the receiver's capture can show: None in the sender's
 AT_RECEIVER = (
     "hol_blocking_mean_s",
     "hol_blocking_max_s",
@@ -49,7 +50,6 @@ AT_RECEIVER = (
     "sack_delay_mean_s",
     "sack_delay_max_s",
 )
-"""Totals that only the receiver's capture can show: None in the sender's."""
 
 
 def totals(association: Association) -> Totals:

@@ -13,8 +13,8 @@ from ..native import UNKNOWN, Bools, Ints, Rows
 from .columns import TIMESTAMP, DirectionColumns, before_each
 
 CONTROL = SYN | FIN | RST
+# At most this many retransmissions per duplicate ACK: bounds the work that a hostile capture can cause
 DSACK_SPAN = 1024
-"""At most this many retransmissions per duplicate ACK: bounds the work that a hostile capture can cause."""
 
 
 @dataclasses.dataclass(frozen=True)

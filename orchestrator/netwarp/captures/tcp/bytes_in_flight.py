@@ -12,10 +12,9 @@ from ...core.wire import RST, SYN
 from ..native import UNKNOWN, Ints
 from .columns import DirectionColumns
 
-ROUNDS = 64
-"""Number of rounds examined: slow start ends long before."""
+ROUNDS = 64  # Number of rounds examined: slow start ends long before
+# The initial RTO, 1 s (RFC 6298 2.1): after this long idle a sender may restart in slow start (RFC 5681 4.1)
 IDLE_NS = 1_000_000_000
-"""The initial RTO, 1 s (RFC 6298 2.1): after this long idle a sender may restart in slow start (RFC 5681 4.1)."""
 
 
 def in_flight(data: DirectionColumns, acks: DirectionColumns) -> tuple[Ints, Ints]:
@@ -53,10 +52,9 @@ def idle_gaps(data: DirectionColumns, acks: DirectionColumns) -> tuple[Ints, Int
     return begins[order], lengths[order]
 
 
-PAUSE = 2
-"""The wait for an answer is longer than this many times the longest spacing within a flight."""
+PAUSE = 2  # The wait for an answer is longer than this many times the longest spacing within a flight
+# A busy stack may not have sent its whole window when an answer comes so soon (between namespaces: after 30 us)
 STILL_SENDING_NS = 1_000_000
-"""A busy stack may not have sent its whole window when an answer comes so soon (between namespaces: after 30 us)."""
 
 
 def first_flight(data: DirectionColumns, acks: DirectionColumns) -> tuple[int, int] | None:

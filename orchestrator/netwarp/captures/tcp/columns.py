@@ -12,10 +12,8 @@ import numpy.typing as npt
 from ...core.wire import FIN, RST, SYN
 from ..native import UNKNOWN, Bools, Ints, Rows
 
-SACK_PERMITTED, SACK, TIMESTAMP = 4, 8, 16
-"""Bits of segments[options]."""
-CHUNK = 8192
-"""Rows whose columns are taken out at a time: small enough that what is made on the way stays in the cache."""
+SACK_PERMITTED, SACK, TIMESTAMP = 4, 8, 16  # Bits of segments[options]
+CHUNK = 8192  # Rows whose columns are taken out at a time: small enough that what is made on the way stays in the cache
 _COLUMNS = {
     "time_ns": np.int64,
     "seq": np.int64,

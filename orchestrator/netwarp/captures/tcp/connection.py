@@ -20,8 +20,7 @@ from .direction import Direction, Total
 from .tcp_events import tcp_events
 
 NO_SHIFT = 255
-TRUNCATED = 1
-"""Bit of packets[marks]."""
+TRUNCATED = 1  # Bit of packets[marks]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,13 +19,11 @@ from .columns import TIMESTAMP, DirectionColumns
 from .rtt import Samples
 from .sender_clock import queued_ns
 
+# A sender answers an acknowledgement within this time (a tick of its timestamps, by which it is known, included)
 REACTION_NS = 2_000_000
-"""A sender answers an acknowledgement within this time (a tick of its timestamps, by which it is known, included)."""
-QUEUED = 1.25
-"""A round trip of so many times the shortest one, plus a millisecond, has waited in a queue."""
+QUEUED = 1.25  # A round trip of so many times the shortest one, plus a millisecond, has waited in a queue
 QUEUED_NS = 1_000_000
-AROUND = 8
-"""Round trips that are judged together, at least."""
+AROUND = 8  # Round trips that are judged together, at least
 
 
 class Limit(enum.IntEnum):
@@ -41,12 +39,11 @@ class Limit(enum.IntEnum):
     PATH = 6
 
 
+# Names of the totals; application_limited_ratio includes IDLE
 LIMITED = {
     limit: f"{limit.name.lower()}_limited_ratio" for limit in Limit if limit not in (Limit.UNKNOWN, Limit.IDLE)
 } | {Limit.UNKNOWN: "unknown_limit_ratio"}
-"""Names of the totals; application_limited_ratio includes IDLE."""
-_UNSENT = 7
-"""More was to be sent than was, but the sender did not answer acknowledgements: pacing, or its own queue."""
+_UNSENT = 7  # More was to be sent than was, but the sender did not answer acknowledgements: pacing, or its own queue
 _NEVER = np.iinfo(np.int64).max // 2
 
 

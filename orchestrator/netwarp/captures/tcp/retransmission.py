@@ -17,28 +17,21 @@ from .ack_information import Reports, spurious_by_dsack, spurious_by_timestamps
 from .columns import TIMESTAMP, DirectionColumns
 from .sender_clock import TICK_NS, heard, queued_ns, unwrapped
 
-DUPLICATES_FOR_FAST = 3
-"""RFC 5681 3.2."""
+DUPLICATES_FOR_FAST = 3  # RFC 5681 3.2
+# If a second wait is this many times the first, it was backed off (RFC 6298 5.5), so the first was a timeout as well
 DOUBLED = 1.75
-"""If a second wait is this many times the first, it was backed off (RFC 6298 5.5), so the first was a timeout
-as well.
-"""
-TRIPLED = 2.5
-"""And if it is more than this many times the first, something else held it up."""
-USUAL_RTO_NS = 200_000_000
-"""The shortest RTO of Linux (TCP_RTO_MIN), to which it adds the smoothed round trip."""
-SHORTEST_RTO_NS = 190_000_000
-"""The same less one tick of a kernel at 100 Hz."""
+TRIPLED = 2.5  # And if it is more than this many times the first, something else held it up
+USUAL_RTO_NS = 200_000_000  # The shortest RTO of Linux (TCP_RTO_MIN), to which it adds the smoothed round trip
+SHORTEST_RTO_NS = 190_000_000  # The same less one tick of a kernel at 100 Hz
+# Median round trips after which RACK would long have reacted to the reports it had, or to a lost retransmission
 OVERDUE = 1.5
-"""Median round trips after which RACK would long have reacted to the reports it had, or to a lost retransmission."""
+# No kernel's retransmission timer is shorter; a busy kernel may take nearly as long to answer
 SHORTEST_TIMER_NS = 1_000_000
-"""No kernel's retransmission timer is shorter; a busy kernel may take nearly as long to answer."""
+# A kernel whose clock ticks at 100 Hz waits at least two ticks for stragglers (Linux: TCP_TIMEOUT_MIN)
 STRAGGLERS_NS = 20_000_000
-"""A kernel whose clock ticks at 100 Hz waits at least two ticks for stragglers (Linux: TCP_TIMEOUT_MIN)."""
+# A round trip's share in the smoothed one (RFC 6298 2.3): the smoothed one is at least the last one's share
 SMOOTHED = 8
-"""A round trip's share in the smoothed one (RFC 6298 2.3): the smoothed one is at least the last one's share."""
-REACTION_NS = 100_000
-"""A kernel that is not busy sends within this time of what it answers."""
+REACTION_NS = 100_000  # A kernel that is not busy sends within this time of what it answers
 
 
 class RetransmissionCause(enum.IntEnum):

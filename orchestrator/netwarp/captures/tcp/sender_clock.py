@@ -12,12 +12,10 @@ from ...core.wire import RST
 from ..native import Ints
 from .columns import TIMESTAMP, DirectionColumns
 
-TICK_NS = 1_000_000
-"""Tick of the usual clock of TSval (Linux, Windows, FreeBSD, macOS)."""
+TICK_NS = 1_000_000  # Tick of the usual clock of TSval (Linux, Windows, FreeBSD, macOS)
+# A clock this close to one tick a millisecond is the usual one: a queue explains the rest in a short connection
 USUAL = (0.6, 1.6)
-"""A clock this close to one tick a millisecond is the usual one: a queue explains the rest in a short connection."""
-BLOCK_NS = 30_000_000_000
-"""In this time two clocks drift apart by less than is of interest (3 ms at 100 ppm)."""
+BLOCK_NS = 30_000_000_000  # In this time two clocks drift apart by less than is of interest (3 ms at 100 ppm)
 
 
 def queued_ns(data: DirectionColumns) -> Ints:

@@ -12,8 +12,7 @@ from .columns import DirectionColumns
 from .direction import Direction
 from .retransmission import RetransmissionCause
 
-MOST = 200
-"""Events per kind and direction; of further ones only the number is given."""
+MOST = 200  # Events per kind and direction; of further ones only the number is given
 NAMES = {
     RetransmissionCause.FAST: "fast_retransmission",
     RetransmissionCause.TIMEOUT: "timeout",
