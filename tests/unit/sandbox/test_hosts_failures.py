@@ -33,8 +33,8 @@ IDLE_AGENT = """
 import os, select, subprocess
 ours, controller = os.pipe()
 os.dup2(ours, 0)
-from netwarp.sandbox.hosts.agent.serve import Agent
-agent = Agent()
+from netwarp.sandbox.hosts.agent.serve import Serving
+agent = Serving()
 for _ in range(3):
     subprocess.run(["true"], check=True)
 assert select.select([agent.children.handle], [], [], 0)[0], "an end of a child wakes it"
