@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fills the table `identities`, one row per IP packet: with it captures of several points are joined
- * (captures/packet_matching.py).
+ * (captures/hop_joins.py).
  */
 #ifndef ANALYZER_IDENTITY_H
 #define ANALYZER_IDENTITY_H

@@ -7,8 +7,10 @@ import socket
 import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
-from netwarp.captures import Capture, read_captures
+import zstandard
+from netwarp.captures import Capture, FileSummary, read_captures, summarise_points
 from netwarp.captures.native import UNKNOWN
 from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import Ether
@@ -49,6 +51,25 @@ def read(tmp_path: Path, *captures: bytes, **options: object) -> Capture:
         files.append(tmp_path / f"{number}.pcap")
         files[-1].write_bytes(data)
     return read_captures(files, **options)  # type: ignore[arg-type]
+
+
+def summary(tmp_path: Path, capture: bytes | Iterable[Timed], **options: object) -> FileSummary:
+    """The summary of a capture given as bytes, or as packets."""
+    path = tmp_path / "one.pcap"
+    path.write_bytes(capture if isinstance(capture, bytes) else pcap(capture))
+    (found,) = summarise_points([[path]], **options)  # type: ignore[arg-type]
+    return found
+
+
+def plain(path: Path) -> bytes:
+    """A recorded file's content."""
+    return zstandard.ZstdDecompressor().stream_reader(path.read_bytes()).read()
+
+
+def has(found: Any, **expected: object) -> None:
+    """Asserts the named numbers, or columns of a table."""
+    got = {name: found[name] for name in expected}
+    assert {name: value.tolist() if hasattr(value, "tolist") else value for name, value in got.items()} == expected
 
 
 def ether(packet: Packet) -> bytes:

@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from netwarp.captures import Capture
+from netwarp.captures.tcp import RetransmissionCause, TcpConnection, analyze_tcp
 
 from support.captures import ISN, T, pcap, read, segment
 
@@ -107,3 +108,14 @@ class Story:
     def capture(self, tmp_path: Path, **options: object) -> Capture:
         """Read by the analyser."""
         return read(tmp_path, pcap(self.packets), **options)
+
+    def told(self, tmp_path: Path, *, at: int | None = None) -> TcpConnection:
+        """Its analysis."""
+        return analyze_tcp(self.capture(tmp_path), 0, at=at)
+
+
+def whys(connection: TcpConnection, direction: int = 0) -> list[RetransmissionCause]:
+    """The causes of one direction's retransmissions."""
+    found = connection.directions[direction].retransmissions
+    assert found is not None
+    return [RetransmissionCause(code) for code in found.cause]

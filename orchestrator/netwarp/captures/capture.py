@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from .arrays import spread
 from .native import CHECKSUMS, UNFINISHED, CoreHandle, Ints, Rows
 
 TOTAL_TABLES = ("sources", "interfaces", "paths", "flows", "flow_paths", "tunnels", "conversations")
@@ -19,6 +21,7 @@ NEAR = 0.25  # A capture point nearer than this share of the round trip to one e
 # Nothing outstanding for so long (TCP: and two round trips): neither pacing nor an own queue holds data back so
 AT_REST_NS = 200_000_000
 UNSEEN = 0.01  # With a larger share of the data missing from the capture it is not known what was outstanding
+BLOCK = 8192  # Rows of which columns are copied together
 IPV4_MAPPED = bytes(10) + b"\xff\xff"  # RFC 4291 2.5.5.2
 
 
@@ -47,6 +50,12 @@ class Capture:
     identities: Rows
     causes: Rows
     mptcp_options: Rows
+
+    @property
+    def first_ns(self) -> int:
+        """The time of the first packet; 0 if there is none."""
+        there = self.sources["packets"] > 0
+        return int(self.sources["first_ns"][there].min()) if there.any() else 0
 
     def address(self, path: int, end: int) -> str:
         """The address of a path at end 0 (the source of its first packet) or 1, as text."""
@@ -139,9 +148,9 @@ class FlowOrder:
         """Row indices of several flows, flow by flow, and the offsets at which each flow's indices begin (with the end
         of the last).
         """
-        begin, count = self.edges[flows], self.edges[flows + 1] - self.edges[flows]
-        edges = np.concatenate([[0], np.cumsum(count)])
-        return self.order[np.arange(edges[-1]) + np.repeat(begin - edges[:-1], count)], edges.tolist()
+        count = self.edges[flows + 1] - self.edges[flows]
+        _, places = spread(self.edges[flows], count)
+        return self.order[places], [0, *np.cumsum(count).tolist()]
 
 
 def stable_order(numbers: Ints) -> Ints:
@@ -161,6 +170,20 @@ def take_rows(rows: Rows, places: Ints) -> Rows:
         return rows[places]
     words = rows.view(np.uint64).reshape(len(rows), rows.itemsize // 8)
     return words.take(places, axis=0).view(rows.dtype).reshape(len(places))
+
+
+def columns_of(rows: Rows, kinds: Mapping[str, Any], places: Ints | None = None) -> dict[str, Rows]:
+    """Columns of a table (of its rows at these places) as arrays of these types, several times faster than rows. They
+    are copied block by block: all columns of a block but the first are read from the processor's cache.
+    """
+    count = len(rows if places is None else places)
+    taken = {name: np.empty(count, dtype=kind) for name, kind in kinds.items()}
+    for begin in range(0, count, BLOCK):
+        end = begin + BLOCK
+        part = rows[begin:end] if places is None else take_rows(rows, places[begin:end])
+        for name, values in taken.items():
+            values[begin:end] = part[name]
+    return taken
 
 
 def point_names(paths: Sequence[str]) -> list[str]:

@@ -1,20 +1,153 @@
-"""The connections of a capture's summary: TCP, SCTP, and the MPTCP connections whose subflows are among them."""
+"""The connections of a capture's summary: TCP, SCTP, and the MPTCP connections whose subflows are among them. Facts are
+made by column: a capture may have hundreds of thousands of connections.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from ..core.wire import SCTP
-from .capture import Capture, FlowOrder
-from .connection_facts import facts_of_flows, were_refused
-from .flow_analysis import analyze_flow
-from .native import Bools, Ints
+from .capture import Capture, FlowOrder, address_text, take_rows
+from .native import Bools, Ints, Rows
 from .stream import CapturedStream, FlowBins
+from .time_sequence import progress_series
+
+if TYPE_CHECKING:
+    from .mptcp import MptcpConnection
+
+COUNTS = (
+    "packets", "ip_bytes", "data_packets", "payload_bytes", "new_bytes", "retransmitted_packets", "data_chunks",
+    "retransmitted_chunks", "sacks", "heartbeats", "heartbeat_acks",
+)  # fmt: skip
+TCP_COUNTS, SCTP_COUNTS = COUNTS[:6], COUNTS
+# Counts that need a DATA chunk's TSN
+BY_TSN = {"new_bytes", "retransmitted_packets", "retransmitted_data_packets", "retransmitted_chunks"}
+
+
+def facts_of_flows(stream: CapturedStream, used: FlowOrder, rows: Ints, numbers: Ints) -> list[dict[str, Any]]:
+    """The keys of `flows[]` in docs/analyze.md up to `paths`, of several rows of the flow table. used: the order of
+    flow_paths by flow; numbers: of the connections in the summary.
+    """
+    is_sctp = stream.capture.flows["protocol"][rows] == SCTP
+    facts: list[dict[str, Any]] = [{}] * len(rows)
+    for sctp in set(is_sctp.tolist()):
+        of = np.flatnonzero(is_sctp == sctp)
+        for place, its in zip(of.tolist(), _of_protocol(stream, used, rows[of], numbers[of], sctp), strict=True):
+            facts[place] = its
+    return facts
+
+
+def _of_protocol(
+    stream: CapturedStream, used: FlowOrder, rows: Ints, numbers: Ints, sctp: bool
+) -> list[dict[str, Any]]:
+    capture = stream.capture
+    places, edges = used.places_of(rows)
+    table, flows = take_rows(capture.flow_paths, places), take_rows(capture.flows, rows)
+    addresses = _addresses(capture, np.concatenate([table["path"], flows["path"]]))
+    counts = {name: table[name] for name in (SCTP_COUNTS if sctp else TCP_COUNTS)}
+    sums = {name: _sums(column, edges) for name, column in counts.items()}
+    paths = _dicts(
+        {
+            "addresses": [
+                [addresses[path][side], addresses[path][1 - side]]
+                for path, side in zip(table["path"].tolist(), table["path_direction"].tolist(), strict=True)
+            ],
+            **{name: column.tolist() for name, column in counts.items()},
+        }
+    )
+    not_known = [None] * len(rows)
+    two = [
+        _dicts({
+            **{name: column[:, d].tolist() for name, column in sums.items()},
+            "retransmitted_data_packets": not_known, "goodput_bit_s": not_known,
+        })
+        for d in (0, 1)
+    ]  # fmt: skip
+    ends = [
+        (_with_port(addresses[path][side], ports[0]), _with_port(addresses[path][1 - side], ports[1]))
+        for path, side, ports in zip(
+            flows["path"].tolist(), flows["path_direction"].tolist(), flows["port"].tolist(), strict=True
+        )
+    ]
+    columns: dict[str, Any] = {
+        "flow": numbers.tolist(),
+        "protocol": ["sctp" if sctp else "tcp"] * len(rows),
+        "from": [here for here, _ in ends],
+        "to": [there for _, there in ends],
+        "start_s": ((flows["first_ns"] - stream.t0_ns) / 1e9).tolist(),
+        "duration_s": ((flows["last_ns"] - flows["first_ns"]) / 1e9).tolist(),
+        "handshake_seen": flows["base_known"].all(axis=1).tolist(),
+        "ended": flows["ended"].tolist(),
+        "mptcp_subflow": flows["mptcp"].tolist(),
+    }
+    if not sctp:
+        columns["mss_bytes"] = [[first or None, second or None] for first, second in flows["mss"].tolist()]
+        columns["refused"] = were_refused(flows, sums["data_packets"]).tolist()
+    columns["ip_bytes"] = sums["ip_bytes"].sum(axis=1).tolist()
+    columns["directions"] = list(map(list, zip(*two, strict=True)))
+    columns["paths"] = [paths[begin:end] for begin, end in itertools.pairwise(edges)]
+    facts = _dicts(columns)
+    for its, row in zip(facts, rows.tolist(), strict=True):
+        packets = stream.flows.get(row)
+        if packets:
+            for direction, known in enumerate(its["directions"]):
+                known["retransmitted_data_packets"] = int(packets.repeats[direction])
+                known["goodput_bit_s"] = packets.goodput_bit_s(direction)
+        if sctp:
+            _forget_without_tsn(its)
+    return facts
+
+
+def _addresses(capture: Capture, paths: Ints) -> dict[int, tuple[str, str]]:
+    table, numbers = capture.paths, sorted(set(paths.tolist()))
+    both = [table[end][numbers].tolist() for end in ("a", "b")]
+    text = {sixteen: address_text(sixteen) for sixteen in {*both[0], *both[1]}}
+    return {path: (text[a], text[b]) for path, a, b in zip(numbers, *both, strict=True)}
+
+
+def _sums(column: Ints, edges: Sequence[int]) -> Ints:
+    total = np.concatenate([np.zeros((1, 2), dtype=np.int64), np.cumsum(column, axis=0, dtype=np.int64)])
+    return np.diff(total[edges], axis=0)
+
+
+def _dicts(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """The rows of a table of columns. Column by column: a third of the time of making each row from its names."""
+    empty: dict[str, Any] = dict.fromkeys(columns)
+    rows = [empty.copy() for _ in next(iter(columns.values()))]
+    for name, column in columns.items():
+        for row, value in zip(rows, column, strict=True):
+            row[name] = value
+    return rows
+
+
+def were_refused(flows: Rows, data_packets: Ints) -> Bools:
+    """True if a SYN was answered by a reset. data_packets: by direction."""
+    known, ended = flows["base_known"], flows["ended"]
+    refused: Bools = known[:, 0] & ~known[:, 1] & ended[:, 1] & (data_packets == 0).all(axis=1)
+    return refused
+
+
+def _forget_without_tsn(facts: dict[str, Any]) -> None:
+    """Sets what needs TSNs to None, in a direction of which the snaplen cut off the TSN of every DATA chunk. The first
+    TSN that is known counts as new by definition.
+    """
+    for direction, counts in enumerate(facts["directions"]):
+        if counts["data_chunks"] and counts["payload_bytes"] and not counts["new_bytes"]:
+            counts |= dict.fromkeys(BY_TSN)
+            for path in facts["paths"]:
+                for name in BY_TSN & path.keys():
+                    path[name][direction] = None
+
+
+def _with_port(address: str, port: int) -> str:
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
 
 TOGETHER = 1024  # Number of connections computed from the tables in one step
 Series = tuple[Any, Any]  # Times (s from the file's first packet) and values: arrays of one length
@@ -193,32 +326,62 @@ class Connections(Sequence[Connection]):
     def _connection(self, place: int, facts: dict[str, Any]) -> Connection:
         stream, row = self.stream, int(self.rows[place])
         packets = stream.flows.get(row)
-        analysis = analyze_flow(stream.capture, row, stream.t0_ns) if place < self.detailed else None
+        totals, events, tables, series = (
+            _analysis(stream.capture, row, stream.t0_ns) if place < self.detailed else ({}, (), {}, dict)
+        )
         return Connection(
             facts=facts,
             row=row,
-            totals=analysis.totals if analysis else {},
-            events=self._numbered(analysis.events) if analysis else (),
-            tables=analysis.tables if analysis else {},
+            totals=totals,
+            # other connections by their number here instead of their row in the capture
+            events=[
+                event | {"restart_of": int(self.numbers[event["restart_of"]])} if "restart_of" in event else event
+                for event in events
+            ],
+            tables=tables,
             silences=tuple((d, *silence) for d in (0, 1) for silence in packets.silences[d]) if packets else (),
-            make_series=lambda: {
-                **(_series(stream, packets) if packets else {}),
-                **(analysis.series() if analysis else {}),
-            },
+            make_series=lambda: (_series(stream, packets) if packets else {}) | series(),
         )
 
     def _facts(self, places: Sequence[int]) -> list[dict[str, Any]]:
         at = np.array(places, dtype=np.int64)
         return facts_of_flows(self.stream, self._used, self.rows[at], at + 1 + self._before)
 
-    def _numbered(self, events: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
-        """The events with other connections named by their number here instead of their row in the capture."""
-        return tuple(
-            event
-            if event.get("restart_of") is None
-            else {**event, "restart_of": int(self.numbers[event["restart_of"]])}
-            for event in events
+
+def _analysis(
+    capture: Capture, flow: int, start_ns: int
+) -> tuple[Mapping[str, Any], Sequence[dict[str, Any]], Mapping[str, Any], Callable[[], dict[str, Series]]]:
+    """Totals, events, tables of the protocol's analyser, and a function that makes the series from the rows: they are
+    as large as the rows, and few reports show them. A capture without a protocol does not wait for its import.
+    """
+    if capture.flows["protocol"][flow] != SCTP:
+        from .tcp import analyze_tcp
+
+        connection = analyze_tcp(capture, flow, t0_ns=start_ns)
+        way = connection.data_direction
+        return (
+            connection.totals,
+            connection.events,
+            {},
+            lambda: progress_series(capture, flow, way, start_ns) | analyze_tcp(capture, flow, t0_ns=start_ns).series,
         )
+    from .sctp import analyze_sctp
+    from .sctp.tables import of_the_data
+
+    association = analyze_sctp(capture, flow, t0_ns=start_ns)
+    way, totals, events = association.direction, association.totals, association.events
+    if totals["data_chunks_other_direction"]:
+        other = analyze_sctp(capture, flow, direction=1 - way, t0_ns=start_ns)
+        totals |= {f"reverse_{name}": value for name, value in other.totals.items()}
+        events = events + [event | {"data_of": other.from_} for event in of_the_data(other, start_ns)]
+        events.sort(key=lambda event: float(event["t_s"]))
+    about = {"data_direction": way, "point": association.point, "ending": association.ended}
+    return (
+        about | totals,
+        events,
+        association.tables,
+        lambda: progress_series(capture, flow, way, start_ns) | analyze_sctp(capture, flow, t0_ns=start_ns).series,
+    )
 
 
 def _series(stream: CapturedStream, flow: FlowBins) -> dict[str, Series]:
@@ -233,54 +396,23 @@ def _series(stream: CapturedStream, flow: FlowBins) -> dict[str, Series]:
     return series
 
 
-@dataclasses.dataclass(frozen=True)
-class Multipath:
-    """An MPTCP connection. number: rank by size; flows: numbers of its subflows in the summary; complete: False if the
-    handshake is not in the capture, so that not all subflows could be assigned to it.
-    """
-
-    number: int
-    flows: tuple[int, ...]
-    complete: bool
-    version: int
-    direction: int
-    totals: Mapping[str, Any]
-    series: Mapping[str, Series]
-    events: Sequence[Mapping[str, Any]]
-    tables: Mapping[str, Sequence[Mapping[str, Any]]]
-
-    def as_json(self) -> dict[str, Any]:
-        """The keys of docs/analyze.md."""
-        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "series"}
-        return {"connection": values.pop("number"), **values}
-
-
-def multipath_of(capture: Capture, numbers: Sequence[int], start_ns: int) -> tuple[Multipath, ...]:
-    """The MPTCP connections of a capture whose rows are in memory, the largest first; times from start_ns. numbers:
-    number of each connection by its row in the flow table.
+def multipath_of(capture: Capture, numbers: Sequence[int], start_ns: int) -> tuple[MptcpConnection, ...]:
+    """The MPTCP connections of a capture whose rows are in memory, the largest first; times from start_ns. Flows are
+    named by `numbers`, by row of the flow table: the row says nothing outside.
     """
     if not capture.flows["mptcp"].any():
         return ()
     from .mptcp import analyze_mptcp  # here: few captures have any
 
-    analyses = sorted(
-        analyze_mptcp(capture, t0_ns=start_ns), key=lambda analysis: -(analysis.totals["payload_bytes"] or 0)
-    )
+    analyses = analyze_mptcp(capture, t0_ns=start_ns)
     return tuple(
-        Multipath(
+        dataclasses.replace(
+            analysis,
             number=number,
             flows=tuple(numbers[row] for row in analysis.flows),
-            complete=analysis.complete,
-            version=analysis.version,
-            direction=analysis.direction,
-            totals=analysis.totals,
-            series=analysis.series,
-            events=analysis.events,
-            # the row of the flow table says nothing outside: the number of the flow in the summary does
             tables={
-                name: [row | {"flow": numbers[row["flow"]]} if "flow" in row else row for row in rows]
-                for name, rows in analysis.tables.items()
+                name: [row | {"flow": numbers[row["flow"]]} for row in rows] for name, rows in analysis.tables.items()
             },
         )
-        for number, analysis in enumerate(analyses, 1)
+        for number, analysis in enumerate(sorted(analyses, key=lambda each: -(each.totals["payload_bytes"] or 0)), 1)
     )

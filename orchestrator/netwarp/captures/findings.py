@@ -8,14 +8,17 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core.numbers import fixed, given, in_short, percent
 from ..core.units import counted, counted_of
-from .connection import Connection, Connections, Multipath
+from .connection import Connection, Connections
 from .hop_joins import Hop
+
+if TYPE_CHECKING:
+    from .mptcp import MptcpConnection
 
 MOST = 12  # Findings per file; those of larger connections come first
 MOST_OF_ONE = 6
@@ -39,7 +42,7 @@ LONG_BURST = 5
 QUEUED = 1.5  # A hop's p95 delay is reported if it is at least this many times the shortest delay
 
 
-def file_findings(connections: Connections, multipath: Sequence[Multipath] = ()) -> tuple[str, ...]:
+def file_findings(connections: Connections, multipath: Sequence[MptcpConnection] = ()) -> tuple[str, ...]:
     """The sentences about a file, at most MOST: first what limited its largest connections, last where most of that is
     unknown.
     """
@@ -131,7 +134,7 @@ def _limits(connection: Connection) -> Iterator[tuple[str, bool]]:
         yield f"{way} was limited {text}{rest}", True
 
 
-def _multipath(connection: Multipath) -> Iterator[str]:
+def _multipath(connection: MptcpConnection) -> Iterator[str]:
     where = f"MPTCP of flows {', '.join(map(str, connection.flows))}"
     totals = connection.totals
     if totals["fails"]:

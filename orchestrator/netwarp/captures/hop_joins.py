@@ -1,4 +1,4 @@
-"""Loss, delay and reordering of one direction of one path between two neighbouring capture points."""
+"""The packets of two neighbouring capture points matched, and from that loss, delay and reordering of the hop."""
 
 from __future__ import annotations
 
@@ -7,8 +7,79 @@ from typing import Any
 
 import numpy as np
 
+from .arrays import latest
 from .native import Bools, Floats, Ints, Rows
-from .packet_matching import NOWHERE, match_packets
+
+NOWHERE = -1
+
+
+@dataclasses.dataclass(frozen=True)
+class PacketMatches:
+    """The matches of one direction of a path. place: for each row of the first capture its row in the second, -1: not
+    there. by_time: number of rows whose fingerprint is not unique and occurs a different number of times in the two
+    captures, so that only times tell which is which. again: rows of the second capture left over although the first has
+    that packet (it was duplicated in between).
+    """
+
+    place: Ints
+    by_time: int
+    again: int
+
+
+def match_packets(before: Rows, after: Rows) -> PacketMatches:
+    """Match rows of `identities`. Both must be sorted by time and hold one direction of one path.
+
+    A transport may send equal packets twice, so fingerprints need not be unique. If both captures have a fingerprint
+    equally often, the rows are paired in order. Otherwise each row of the second capture is paired with the latest row
+    of the first that can have arrived by then, given the shortest delay of all packets with a unique fingerprint.
+    """
+    place = np.full(len(before), NOWHERE, dtype=np.int64)
+    if not len(before) or not len(after):
+        return PacketMatches(place, 0, 0)
+    _, group = np.unique(np.concatenate([before["fingerprint"], after["fingerprint"]]), return_inverse=True)
+    here, there = group[: len(before)], group[len(before) :]
+    groups = int(group.max()) + 1
+    many_here, many_there = np.bincount(here, minlength=groups), np.bincount(there, minlength=groups)
+    alike = (many_here == many_there)[here]
+    _pair_in_order(place, here, there, np.flatnonzero(alike))
+    unlike = (many_here != many_there) & (many_here > 0) & (many_there > 0)
+    rows_here, rows_there = np.flatnonzero(unlike[here]), np.flatnonzero(unlike[there])
+    if not len(rows_here):
+        return PacketMatches(place, 0, 0)
+    paired = place != NOWHERE
+    delays = after["time_ns"][place[paired]] - before["time_ns"][paired]
+    shortest = int(delays.min()) if len(delays) else 0
+    taken = _pair_by_time(place, here, there, rows_here, rows_there, before, after, shortest)
+    return PacketMatches(
+        place, len(rows_here), int(np.maximum(many_there - many_here, 0)[unlike].sum()) if taken else 0
+    )
+
+
+def _pair_in_order(place: Ints, here: Ints, there: Ints, rows: Ints) -> None:
+    """Pair the k-th row of a group in the first capture with the k-th one in the second."""
+    in_groups = np.zeros(int(max(here.max(), there.max())) + 1, dtype=np.bool_)
+    in_groups[here[rows]] = True
+    other = np.flatnonzero(in_groups[there])
+    place[rows[np.argsort(here[rows], kind="stable")]] = other[np.argsort(there[other], kind="stable")]
+
+
+def _pair_by_time(
+    place: Ints, here: Ints, there: Ints, rows: Ints, others: Ints, before: Rows, after: Rows, shortest: int
+) -> int:
+    """Pair each of `others` with the last row of its group that was sent at least `shortest` before it; each row is
+    taken once, by the first that claims it.
+    """
+    time = np.concatenate([before["time_ns"][rows], after["time_ns"][others] - shortest])
+    group = np.concatenate([here[rows], there[others]])
+    is_other = np.arange(len(time)) >= len(rows)
+    order = np.lexsort((is_other, time, group))
+    last = latest(~is_other[order])
+    arrivals = np.flatnonzero(is_other[order] & (last >= 0))
+    arrivals = arrivals[group[order[last[arrivals]]] == group[order[arrivals]]]
+    candidate, other = order[last[arrivals]], order[arrivals] - len(rows)
+    candidate, first = np.unique(candidate, return_index=True)
+    place[rows[candidate]] = others[other[first]]
+    return len(candidate)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,11 +127,7 @@ class Hop:
 
     def as_json(self) -> dict[str, Any]:
         """The keys of docs/analyze.md: all members except the values per packet."""
-        values = {
-            field.name: getattr(self, field.name)
-            for field in dataclasses.fields(self)
-            if field.name not in ("packet_s", "packet_delay_s", "packet_bytes")
-        }
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.compare}
         return values | {"loss_ratio": self.loss_ratio, "burst_mean_packets": self.burst_mean_packets}
 
     @property
@@ -90,7 +157,7 @@ def make_hop(
     lost = known & ~there
     delay = np.full(len(before), np.nan)
     delay[there] = delay_ns / 1e9
-    low, median, p95, high = _quantiles(delay[there])
+    quantiles = np.quantile(delay[there], (0, 0.5, 0.95, 1)).tolist() if there.any() else (None,) * 4
     limits = before["hop_limit"][there].astype(np.int64) - after["hop_limit"][matches.place[there]]
     ip_bytes = before["ip_bytes"].astype(np.int64)
     return Hop(
@@ -107,10 +174,7 @@ def make_hop(
         again_packets=matches.again,
         by_time_packets=matches.by_time,
         bursts=_bursts(lost[known]),
-        delay_min_s=low,
-        delay_median_s=median,
-        delay_p95_s=p95,
-        delay_max_s=high,
+        **dict(zip(("delay_min_s", "delay_median_s", "delay_p95_s", "delay_max_s"), quantiles, strict=True)),
         negative_packets=int((delay_ns < 0).sum()),
         reordered_packets=_reordered(matches.place[there]),
         routers=int(np.median(limits)) if len(limits) else None,
@@ -127,13 +191,6 @@ def _covered(sent_ns: Ints, delay_ns: Ints, span: tuple[int, int]) -> Bools:
     return (sent_ns + shortest >= span[0]) & (sent_ns + longest <= span[1])
 
 
-def _quantiles(delays: Floats) -> tuple[float | None, float | None, float | None, float | None]:
-    if not len(delays):
-        return None, None, None, None
-    low, median, p95, high = np.quantile(delays, (0, 0.5, 0.95, 1)).tolist()
-    return low, median, p95, high
-
-
 def _bursts(lost: Bools) -> dict[int, int]:
     """Length of a run of True -> number of such runs."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], lost, [False]]).astype(np.int8)))
@@ -144,4 +201,4 @@ def _bursts(lost: Bools) -> dict[int, int]:
 def _reordered(place: Ints) -> int:
     """Packets that arrive after one that was sent later (RFC 4737 3.3)."""
     sent = np.argsort(place, kind="stable")  # by arrival: the order in which they were sent
-    return int((sent < np.maximum.accumulate(sent)).sum()) if len(sent) else 0
+    return int((sent < np.maximum.accumulate(sent)).sum())

@@ -78,7 +78,6 @@ def _library() -> ctypes.CDLL:
 
 @functools.cache
 def _loaded() -> tuple[ctypes.CDLL, bytes]:
-    """The library and its file's content."""
     path = library_path()
     try:
         content = path.read_bytes()

@@ -23,28 +23,15 @@ PACKETS_A_BIN = 8  # Packets per bin on average: with fewer a rate would only sh
 FIRST_BIN_NS = 1_000_000
 SERIES_FLOWS = 1000
 LONGEST = 5  # Silences kept per direction
-# Series: its name in FlowSeries, and the column of `packets` that it sums
-BINNED = (("ip_bytes", "ip_bytes"), ("new_bytes", "new_bytes"), ("retransmitted", "is_retransmission"))
+# Series: its name in FlowBins, and the column of `packets` that it sums
+BINNED = (("new_bytes", "new_bytes"), ("retransmitted", "is_retransmission"))
 TWICE = 0.1  # A connection with at least this share of copies was captured twice: no network duplicates so many packets
 TWICE_PACKETS = 3
 Silence = tuple[float, float, bool]
 
 
-def _bins() -> Ints:
-    return np.zeros((2, BINS), dtype=np.int64)
-
-
-def _pair() -> Ints:
-    return np.zeros(2, dtype=np.int64)
-
-
-def _times() -> Ints:
-    return np.full(2, UNKNOWN)
-
-
-@dataclasses.dataclass
 class FlowBins:
-    """One flow by direction [2] and time [1024 bins]: IP bytes, payload never seen before, retransmitted packets.
+    """One flow by direction [2] and time [1024 bins]: payload never seen before, retransmitted packets.
 
     first_new_ns, last_new_ns: first and last packet with new payload; UNKNOWN: none. later_bytes: new payload after the
     first one. repeats: data packets that carry anything sent before. silences: the longest pauses between data
@@ -52,15 +39,11 @@ class FlowBins:
     it).
     """
 
-    ip_bytes: Ints = dataclasses.field(default_factory=_bins)
-    new_bytes: Ints = dataclasses.field(default_factory=_bins)
-    retransmitted: Ints = dataclasses.field(default_factory=_bins)
-    first_new_ns: Ints = dataclasses.field(default_factory=_times)
-    last_new_ns: Ints = dataclasses.field(default_factory=_times)
-    later_bytes: Ints = dataclasses.field(default_factory=_pair)
-    repeats: Ints = dataclasses.field(default_factory=_pair)
-    last_data_ns: Ints = dataclasses.field(default_factory=_times)
-    silences: tuple[list[Silence], list[Silence]] = dataclasses.field(default_factory=lambda: ([], []))
+    def __init__(self) -> None:
+        self.new_bytes, self.retransmitted = np.zeros((2, 2, BINS), dtype=np.int64)
+        self.later_bytes, self.repeats = np.zeros((2, 2), dtype=np.int64)
+        self.first_new_ns, self.last_new_ns, self.last_data_ns = np.full((3, 2), UNKNOWN)
+        self.silences: tuple[list[Silence], list[Silence]] = ([], [])
 
     def goodput_bit_s(self, direction: int) -> float | None:
         """New payload in (first arrival, last arrival], divided by that time (docs/metrics.md); None with fewer than
@@ -105,7 +88,7 @@ def read_stream(
     stop_fd: int | None = None,
 ) -> CapturedStream:
     """Read the captures of ONE capture point as `read_captures` does. keep: the row tables are kept if the capture has
-    at most so many packets (None: always). packet_filter, stop_fd: see Handle.
+    at most so many packets (None: always). packet_filter, stop_fd: see CoreHandle.
 
     Memory grows with `keep`, with the number of flows and paths, and with gaps in what they sent, not with packets. A
     file whose records are out of order is read a second time, sorted (if it has at most PACKETS_IN_MEMORY packets, or
@@ -142,7 +125,6 @@ def _read(
     packet_filter: str | None,
     stop_fd: int | None,
 ) -> CapturedStream:
-    """One reading of `read_stream`."""
     tables = ("packets",) if keep == 0 else ROW_TABLES
     handle = CoreHandle(files, tables, options, packet_filter=packet_filter, stop_fd=stop_fd)
     series = _Series()
@@ -205,9 +187,7 @@ class _Series:
         index[present] = np.arange(len(present))
         place = index[np.minimum(flow, int(everyone[-1]))]
         keep &= place >= 0
-        rows = packets
-        if not keep.all():
-            rows, place = take_rows(packets, np.flatnonzero(keep)), place[keep]
+        rows, place = (packets, place) if keep.all() else (take_rows(packets, np.flatnonzero(keep)), place[keep])
         side = place * np.int64(2) + rows["direction"]
         self._bin(rows, side, present)
         self._moments(rows, side, present)
@@ -224,7 +204,6 @@ class _Series:
                 getattr(self.flows[flow], name)[:, low:high] += shaped[number]
 
     def _moments(self, rows: Rows, side: Ints, present: Ints) -> None:
-        """Updates first and last new payload, and silences."""
         data = np.flatnonzero(rows["payload_bytes"])
         side = side[data].astype(np.uint16)  # at most 2000: NumPy sorts 16 bits by radix
         data = data[np.argsort(side, kind="stable")]

@@ -13,8 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ..captures import FileSummary, Join
-from ..captures.connection import Connection, Multipath
+from ..captures.connection import Connection
 from ..captures.findings import hop_findings
+from ..captures.mptcp import MptcpConnection
 from ..core.numbers import fixed, with_unit
 from ..core.units import counted
 from ..present.captures.hops import HEADS, hop_row, join_notes
@@ -158,7 +159,7 @@ def _directions(connection: Connection) -> Table:
     return table
 
 
-def _multipath_block(multipath: Multipath) -> RenderableType:
+def _multipath_block(multipath: MptcpConnection) -> RenderableType:
     """An MPTCP connection: the data level above its subflows."""
     return Group(Text(multipath_title(multipath), style=HEAD), *_details(multipath_lines(multipath)))
 

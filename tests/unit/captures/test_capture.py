@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from netwarp.captures import read_captures, summarise_points
+from netwarp.captures import read_captures
 from netwarp.captures.native import UNKNOWN, CoreHandle, layouts
 from scapy.layers.inet import ICMP, IP, TCP, UDP, fragment
 from support.capture_bytes import assert_same_tables
@@ -19,6 +19,7 @@ from support.captures import (
     chunk,
     data_chunk,
     ether,
+    has,
     init_chunk,
     pcap,
     read,
@@ -26,6 +27,7 @@ from support.captures import (
     sack_chunk,
     sctp,
     segment,
+    summary,
     tcp_transfer,
     timed,
 )
@@ -46,16 +48,18 @@ def test_sctp_chunks_over_two_paths(tmp_path: Path) -> None:
     capture = read(tmp_path, pcap(timed(packets)))
     assert len(capture.flows) == 1
     flow = capture.flows[0]
-    assert (flow["tag"].tolist(), flow["base"].tolist()) == ([11, 22], [ISN, 9000])
-    assert flow["tag_known"].tolist() == flow["base_known"].tolist() == [True, True]
+    has(flow, tag=[11, 22], base=[ISN, 9000], tag_known=[True, True], base_known=[True, True])
     data = capture.chunks[capture.chunks["type"] == 0]
-    assert data["tsn"].tolist() == [0, 1, 2, 1, 2]
-    assert data["user_bytes"].tolist() == [100, 57, 100, 57, 100]
-    assert data["length"].tolist() == [116, 73, 116, 73, 116]
-    assert data["stream"].tolist() == [0, 3, 0, 3, 0]
-    assert data["message"].tolist() == [0, 9, 0, 9, 0]
-    assert data["is_retransmission"].tolist() == [False, False, False, True, True]
-    assert data["on_other_path"].tolist() == [False, False, False, True, False]
+    has(
+        data,
+        tsn=[0, 1, 2, 1, 2],
+        user_bytes=[100, 57, 100, 57, 100],
+        length=[116, 73, 116, 73, 116],
+        stream=[0, 3, 0, 3, 0],
+        message=[0, 9, 0, 9, 0],
+        is_retransmission=[False, False, False, True, True],
+        on_other_path=[False, False, False, True, False],
+    )
     assert capture.packets["chunks"].tolist() == [1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1]
     assert capture.packets["new_bytes"].tolist()[4:] == [157, 100, 0, 0, 0, 0, 0]
     assert capture.packets["on_other_path"].tolist()[7:9] == [True, False]
@@ -64,8 +68,7 @@ def test_sctp_chunks_over_two_paths(tmp_path: Path) -> None:
     assert capture.blocks[["start", "end", "kind"]].tolist() == [(2, 3, 0), (0, 1, 1), (0, 1, 1)]
     by_path = {int(row["path"]): row for row in capture.flow_paths}
     assert by_path[0]["retransmitted_chunks"].tolist() == [1, 0]
-    assert by_path[1]["retransmitted_chunks"].tolist() == [1, 0]
-    assert (by_path[1]["heartbeats"].tolist(), by_path[1]["heartbeat_acks"].tolist()) == ([1, 0], [0, 1])
+    has(by_path[1], retransmitted_chunks=[1, 0], heartbeats=[1, 0], heartbeat_acks=[0, 1])
     assert by_path[0]["sacks"].tolist() == [0, 1]
 
 
@@ -146,17 +149,13 @@ def test_tcp_partial_overlap_counts_only_new_bytes(tmp_path: Path) -> None:
         segment(201, 400),
     ]  # fmt: skip
     segments = read(tmp_path, pcap(timed(packets))).segments
-    assert segments["new_bytes"].tolist() == [0, 100, 100, 200, 0, 200]
-    assert segments["is_retransmission"].tolist() == [False, False, False, True, True, True]
+    has(segments, new_bytes=[0, 100, 100, 200, 0, 200], is_retransmission=[False, False, False, True, True, True])
 
 
 def test_data_after_the_handshake_was_missed(tmp_path: Path) -> None:
     packets = [segment(ISN, 100, ack=50), segment(50, 30, back=True, ack=ISN + 100), segment(ISN - 100, 100, ack=50)]
     segments = read(tmp_path, pcap(timed(packets))).segments
-    assert segments["seq"].tolist() == [1, 1, -99]
-    assert segments["ack"].tolist() == [1, 101, 1]
-    assert segments["window_bytes"].tolist() == [UNKNOWN] * 3
-    assert segments["new_bytes"].tolist() == [100, 30, 100]
+    has(segments, seq=[1, 1, -99], ack=[1, 101, 1], window_bytes=[UNKNOWN] * 3, new_bytes=[100, 30, 100])
 
 
 def test_gap_blocks_beyond_the_window(tmp_path: Path) -> None:
@@ -194,16 +193,11 @@ def test_rows_outlive_the_handle() -> None:
 
 
 def test_summary_of_any_capture(tmp_path: Path) -> None:
-    path = tmp_path / "x.pcap"
-    path.write_bytes(pcap([*tcp_transfer(), *timed([sctp(1, data_chunk(1))])])[:-1])
-    found = summarise_points([[path]])
-    file = found[0].as_json()
+    file = summary(tmp_path, pcap([*tcp_transfer(), *timed([sctp(1, data_chunk(1))])])[:-1]).as_json()
     assert [flow["protocol"] for flow in file["flows"]] == ["tcp"]
     flow = file["flows"][0]
     assert (flow["from"], flow["to"]) == ("10.0.0.1:1000", "10.0.0.2:80")
-    assert flow["directions"][0]["new_bytes"] == 1200
-    assert flow["directions"][0]["retransmitted_packets"] == 1
-    assert flow["directions"][0]["payload_bytes"] == 1600
+    has(flow["directions"][0], new_bytes=1200, retransmitted_packets=1, payload_bytes=1600)
     assert file["cut_off"]
     assert "cut off" in file["notes"][0]
 
@@ -211,9 +205,7 @@ def test_summary_of_any_capture(tmp_path: Path) -> None:
 def test_reversed_path_names_the_initiator_first(tmp_path: Path) -> None:
     """The address pair was first seen the other way round, by another connection."""
     other = ether(IP(src="10.0.0.2", dst="10.0.0.1") / TCP(sport=5, dport=6, flags="S"))
-    path = tmp_path / "x.pcap"
-    path.write_bytes(pcap([(T - 1, other), *tcp_transfer()]))
-    flow = summarise_points([[path]])[0].as_json()["flows"][0]
+    flow = summary(tmp_path, [(T - 1, other), *tcp_transfer()]).as_json()["flows"][0]
     assert flow["from"] == "10.0.0.1:1000"
     assert flow["paths"][0]["addresses"] == ["10.0.0.1", "10.0.0.2"]
 
@@ -257,15 +249,13 @@ def test_every_packet_of_no_connection_is_in_a_conversation(tmp_path: Path) -> N
         *large,
         fragment(back / UDP(sport=9, dport=9) / bytes(4000))[0],  # the rest never comes
     ]
-    path = tmp_path / "made.pcap"
-    path.write_bytes(pcap(timed([*(packet for _, packet in tcp_transfer()), *map(ether, packets)])))
-    (summary,) = summarise_points([[path]])
-    udp, icmp = summary.as_json()["other_traffic"]
+    found = summary(tmp_path, timed([*(packet for _, packet in tcp_transfer()), *map(ether, packets)])).as_json()
+    udp, icmp = found["other_traffic"]
     assert (udp["protocol"], udp["packets"], udp["conversations"]) == ("UDP", 3 + len(large), 3)
     assert (icmp["protocol"], icmp["packets"], icmp["ip_bytes"], icmp["conversations"]) == ("ICMP", 1, 28, 1)
     by_ends = {tuple(one["ends"]): (one["packets"], one["ip_bytes"]) for one in udp["largest"]}
     assert by_ends["10.0.0.1:1000", "10.0.0.2:53"] == ([1, 1], [100, 200])
     assert by_ends["10.0.0.1:1001", "10.0.0.2:53"] == ([1, 0], [100, 0])
     assert by_ends["10.0.0.1:7", "10.0.0.2:8"] == ([len(large), 0], [4008 + 20 * len(large), 0])
-    in_flows = sum(sum(d["packets"] for d in flow["directions"]) for flow in summary.as_json()["flows"])
-    assert in_flows + udp["packets"] + icmp["packets"] + 1 == summary.facts["packets"]
+    in_flows = sum(sum(d["packets"] for d in flow["directions"]) for flow in found["flows"])
+    assert in_flows + udp["packets"] + icmp["packets"] + 1 == found["packets"]

@@ -22,6 +22,7 @@ from support.captures import (
     check_transfer,
     data_chunk,
     ether,
+    has,
     lz4_frame,
     pcap,
     read,
@@ -40,8 +41,7 @@ def test_pcap_in_both_byte_orders_and_resolutions(tmp_path: Path, magic: int, or
     step = 1 if magic == NS else 1000
     assert capture.packets["time_ns"].tolist() == [(T + i * 1_000_000) // step * step for i in range(10)]
     source = capture.sources[0]
-    assert (source["nanosecond"], source["big_endian"]) == (magic == NS, order == ">")
-    assert source["file_bytes"] == len(pcap(tcp_transfer()))
+    has(source, nanosecond=magic == NS, big_endian=order == ">", file_bytes=len(pcap(tcp_transfer())))
 
 
 @pytest.mark.parametrize("packed", ["gzip", "zstd", "two gzip members", "two zstd frames", "zstd with checksum"])

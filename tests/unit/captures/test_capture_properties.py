@@ -13,7 +13,7 @@ from netwarp.captures import Capture, read_captures
 from netwarp.captures.mptcp import MAPPED, data_level
 from netwarp.captures.native import layouts
 from support.capture_bytes import assert_same_tables, read_bytes, records
-from support.captures import chunk, data_chunk, init_chunk, pcap, recorded, sack_chunk, sctp, segment
+from support.captures import chunk, data_chunk, has, init_chunk, pcap, recorded, sack_chunk, sctp, segment
 
 FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 COUNTED = ["paths", "flow_paths", "packets", "segments", "chunks", "sacks", "blocks"]
@@ -32,9 +32,7 @@ def test_new_bytes_of_any_segments_agree_with_a_set_of_bytes(sent: list[tuple[in
     seen: set[int] = set()
     for row, (at, size) in zip(segments, sent, strict=True):
         these = set(range(at, at + size))
-        assert row["seq"] == 1 + at
-        assert row["new_bytes"] == len(these - seen)
-        assert row["is_retransmission"] == bool(these & seen)
+        has(row, seq=1 + at, new_bytes=len(these - seen), is_retransmission=bool(these & seen))
         seen |= these
 
 
@@ -51,9 +49,7 @@ def test_thousands_of_holes_agree_with_a_set_of_numbers() -> None:
     chunks = read_bytes(pcap(packets)).chunks[2:]
     first: dict[int, int] = {}
     for row, tsn, path in zip(chunks, every.tolist(), paths.tolist(), strict=True):
-        assert row["tsn"] == tsn
-        assert row["is_retransmission"] == (tsn in first)
-        assert row["on_other_path"] == (first.get(tsn, path) != path)
+        has(row, tsn=tsn, is_retransmission=tsn in first, on_other_path=first.get(tsn, path) != path)
         first.setdefault(tsn, path)
 
 
@@ -64,8 +60,7 @@ def test_any_tsns_on_any_paths_agree_with_a_dictionary(sent: list[tuple[int, int
     packets += [(i + 2, sctp(2, data_chunk(base + tsn, 1), path=path)) for i, (tsn, path) in enumerate(sent)]
     first: dict[int, int] = {}
     for row, (tsn, path) in zip(read_bytes(pcap(packets)).chunks[2:], sent, strict=True):
-        assert (row["tsn"], row["is_retransmission"]) == (tsn, tsn in first)
-        assert row["on_other_path"] == (first.setdefault(tsn, path) != path)
+        has(row, tsn=tsn, is_retransmission=tsn in first, on_other_path=first.setdefault(tsn, path) != path)
 
 
 def shifted_tcp(frame: bytes, forward: int, backward: int) -> bytes:

@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from netwarp.captures import FileSummary, summarise_points
-from netwarp.captures.tcp import analyze_tcp
 from netwarp.core.errors import CaptureError
 from netwarp.present.captures.lines import detail_lines
 from scapy.layers.inet import IP, TCP
@@ -23,11 +21,13 @@ from support.captures import (
     chunk,
     data_chunk,
     ether,
+    has,
     pcap,
     read,
     sack_chunk,
     sctp,
     segment,
+    summary,
     timed,
 )
 from support.tcp_story import MS, MSS, Story
@@ -45,11 +45,6 @@ def written(tmp_path: Path, data: bytes, name: str = "one.pcap") -> Path:
     path = tmp_path / name
     path.write_bytes(data)
     return path
-
-
-def summary(tmp_path: Path, data: bytes) -> FileSummary:
-    (found,) = summarise_points([[written(tmp_path, data)]])
-    return found
 
 
 def streams(path: Path, tmp_path: Path) -> int:
@@ -105,8 +100,7 @@ def test_the_answer_recorded_before_its_syn(tmp_path: Path) -> None:
     capture = read(tmp_path, data)
     assert len(capture.flows) == 1 == streams(written(tmp_path, data), tmp_path)
     flow = capture.flows[0]
-    assert (flow["base"].tolist(), flow["base_known"].tolist()) == ([ISN, 7000], [True, True])
-    assert flow["window_shift"].tolist() == [7, 7]
+    has(flow, base=[ISN, 7000], base_known=[True, True], window_shift=[7, 7])
     assert capture.segments["direction"].tolist() == [1, 0, 0, 0, 0]
 
 
@@ -164,8 +158,7 @@ def test_a_lost_length_is_taken_from_the_ip_header(tmp_path: Path) -> None:
     tcp = [segment(1 + sum(sizes[:n]), size) for n, size in enumerate(sizes)]
     capture = read(tmp_path, pcap([(T + n * MS, packet[:68]) for n, packet in enumerate(tcp)]))
     assert capture.segments["payload_bytes"].tolist() == sizes
-    assert capture.sources["malformed"].tolist() == [0]
-    assert capture.sources["truncated"].tolist() == [3]
+    has(capture.sources, malformed=[0], truncated=[3])
     assert not capture.segments["is_retransmission"].any()
 
 
@@ -195,14 +188,14 @@ def test_pure_acks_are_those_that_acknowledge_the_data(tmp_path: Path) -> None:
     story = Story().handshake()
     for n in range(5):
         story.data(41 + n, 1 + n * MSS).ack(81 + n, 1 + (n + 1) * MSS)
-    connection = analyze_tcp(story.capture(tmp_path), 0)
+    connection = story.told(tmp_path)
     assert connection.totals["pure_ack_packets"] == 1  # of the handshake
     assert connection.totals["pure_acks_back"] == 5
 
 
 def test_the_window_of_a_fin_closes_nothing(tmp_path: Path) -> None:
     story = Story().handshake().data(41, 1).ack(81, 1 + MSS, window=0, flags="FA")
-    totals = analyze_tcp(story.capture(tmp_path), 0).totals
+    totals = story.told(tmp_path).totals
     assert (totals["zero_windows"], totals["zero_window_packets"]) == (0, 0)
 
 
@@ -211,9 +204,8 @@ def test_no_timeout_is_shorter_than_a_round_trip(tmp_path: Path) -> None:
     story = Story(stamps=False).handshake()
     for n in range(20):
         story.data(50 + n * 50, 1 + n * MSS).data(50.006 + n * 50, 1 + n * MSS).ack(90 + n * 50, 1 + (n + 1) * MSS)
-    totals = analyze_tcp(story.capture(tmp_path), 0).totals
-    assert totals["retransmitted_packets"] == 20
-    assert totals["timeouts"] == 0
+    totals = story.told(tmp_path).totals
+    has(totals, retransmitted_packets=20, timeouts=0)
 
 
 def test_an_unanswered_syn_is_no_handshake(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from netwarp.captures import Capture
-from netwarp.captures.file_notes import capture_notes
 from netwarp.captures.native import NONE
+from netwarp.captures.summary import capture_notes
 from scapy.layers.inet import IP, TCP
 from scapy.layers.inet6 import IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, PadN
-from support.captures import ISN, T, association, cut, data_chunk, ether, pcap, read, sctp, segment, timed
+from support.captures import ISN, T, association, cut, data_chunk, ether, has, pcap, read, sctp, segment, timed
 
 BUNDLE = sctp(22, *(data_chunk(ISN + n, 300, ssn=n) for n in range(5)))
 
@@ -58,9 +58,7 @@ def test_tcp_in_fragments(tmp_path: Path) -> None:
     frames = [segment(1, 1000, flags="A"), segment(1001, 1000), segment(1, 1000)]
     parts = [part for number, frame in enumerate(frames) for part in cut(frame, [50, 50], number)]
     capture = read(tmp_path, pcap(timed(parts)), checksums=True)
-    assert capture.segments["payload_bytes"].tolist() == [1000] * 3
-    assert capture.segments["is_retransmission"].tolist() == [False, False, True]
-    assert capture.segments["packet"].tolist() == [2, 5, 8]
+    has(capture.segments, payload_bytes=[1000] * 3, is_retransmission=[False, False, True], packet=[2, 5, 8])
     assert capture.packets["flow"].tolist() == [0] * 9
     assert counts(capture) == [9, 9, 3, 0]
     assert capture_notes(capture, 0) == ["3 datagrams were reassembled from IP fragments"]
@@ -168,8 +166,7 @@ def test_truncated_fragments_are_used_up_to_the_first_hole(tmp_path: Path) -> No
     capture = read(tmp_path, pcap(frames))
     # 480 + 200 - 34 bytes of the datagram are there: DATA 0 (12 to 328) whole, 1 (to 644) whole, 2 (644 on) is a stub
     data = capture.chunks[4:]
-    assert data["user_bytes"].tolist() == [300, 300]
-    assert data["truncated"].tolist() == [False, False]
+    has(data, user_bytes=[300, 300], truncated=[False, False])
     assert capture.sources["unseen_bytes"].tolist() == [3 * 316]
     assert capture.flow_paths["unseen_bytes"].tolist() == [[3 * 316, 0]]
 

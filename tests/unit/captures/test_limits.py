@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 from netwarp.captures import summarise_points
-from netwarp.captures.tcp import analyze_tcp
-from netwarp.captures.tcp.direction import Total
-from support.captures import DATA, recorded
+from support.captures import DATA, has, recorded
 from support.tcp_story import MSS, Story
 
 LIMITS = DATA.parent / "limits"
@@ -55,10 +53,6 @@ def test_the_headline_is_nothing_unknown() -> None:
     assert not any(" was limited by " in text for text in found.findings[:-1])
 
 
-def shares(story: Story, tmp_path: Path) -> dict[str, Total]:
-    return analyze_tcp(story.capture(tmp_path), 0).totals
-
-
 def slow_start(story: Story, rounds: int, rtt_ms: float = 40) -> None:
     """Bursts of 2, 4, 8 ... segments, each acknowledged a round trip later."""
     at, number, last = 41.0, 1, 2
@@ -72,17 +66,20 @@ def slow_start(story: Story, rounds: int, rtt_ms: float = 40) -> None:
 def test_slow_start_is_the_congestion_window(tmp_path: Path) -> None:
     story = Story().handshake()
     slow_start(story, 5)
-    totals = shares(story, tmp_path)
+    totals = story.told(tmp_path).totals
     assert totals["limits_s"] == pytest.approx(0.2015, abs=1e-3)
     # PSH is never set, so more was to be sent; the last round has nothing after it
-    assert totals["congestion_window_limited_ratio"] == pytest.approx(4 / 5, abs=0.01)
-    assert totals["unknown_limit_ratio"] == pytest.approx(1 / 5, abs=0.01)
+    has(
+        totals,
+        congestion_window_limited_ratio=pytest.approx(4 / 5, abs=0.01),
+        unknown_limit_ratio=pytest.approx(1 / 5, abs=0.01),
+    )
 
 
 def test_a_timeout_is_a_loss(tmp_path: Path) -> None:
     """40 ms until the segment would have been answered, 260 ms more until it is sent again, 40 ms for its answer."""
     story = Story().handshake().data(41, 1, 500, flags="PA").data(341, 1, 500, flags="PA").ack(381, 501, echo=341)
-    totals = shares(story, tmp_path)
+    totals = story.told(tmp_path).totals
     assert totals["loss_limited_ratio"] == pytest.approx(0.34 / totals["limits_s"], abs=0.01)  # type: ignore[operator]
 
 
@@ -94,7 +91,7 @@ def test_messages_are_the_application(tmp_path: Path) -> None:
         story.data(at, 1 + 300 * k, 300, flags="PA")
         story.ack(at + 41, 301 + 300 * k, echo=at)
     story.packets.sort(key=lambda packet: packet[0])
-    totals = shares(story, tmp_path)
+    totals = story.told(tmp_path).totals
     assert totals["application_limited_ratio"] == pytest.approx(1, abs=0.05)
     assert totals["idle_ratio"] == pytest.approx(0.59 / totals["limits_s"], abs=0.03)  # type: ignore[operator]
 
@@ -103,10 +100,8 @@ def test_without_a_handshake_nothing_is_said(tmp_path: Path) -> None:
     story = Story()
     for k in range(60):
         story.data(20 * k, 1 + k * MSS).ack(20 * k + 10, 1 + (k + 1) * MSS, echo=20 * k)
-    totals = shares(story, tmp_path)
-    assert totals["limits_s"] is None
-    assert totals["idle_ratio"] is None
-    assert totals["unknown_limit_ratio"] is None
+    totals = story.told(tmp_path).totals
+    has(totals, limits_s=None, idle_ratio=None, unknown_limit_ratio=None)
 
 
 def test_a_capture_without_the_data_says_nothing(tmp_path: Path) -> None:
@@ -114,10 +109,16 @@ def test_a_capture_without_the_data_says_nothing(tmp_path: Path) -> None:
     story = Story().handshake().data(41, 1)
     for k in range(1, 60):
         story.ack(60 + 20 * k, 1 + k * MSS)
-    assert shares(story.data(2000, 1 + 60 * MSS), tmp_path)["limits_s"] is None
+    assert story.data(2000, 1 + 60 * MSS).told(tmp_path).totals["limits_s"] is None
 
 
 def test_a_subflow_of_mptcp_has_no_window_of_its_own() -> None:
     """RFC 8684 3.3.1: the window is the connection's."""
     (found,) = summarise_points([recorded("mptcp", "a", ["p1", "p2"])])
     assert [connection.totals["limits_s"] for connection in found.connections] == [None, None]
+
+
+def test_a_connection_within_one_instant_has_no_time_to_be_limited(tmp_path: Path) -> None:
+    """As of a clock that stands still."""
+    story = Story().handshake(0, 0).data(0, 1).ack(0, 1 + MSS)
+    assert story.told(tmp_path).totals["limits_s"] is None

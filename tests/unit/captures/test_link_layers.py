@@ -18,6 +18,7 @@ from support.captures import (
     chunk,
     data_chunk,
     ether,
+    has,
     init_chunk,
     pcap,
     read,
@@ -85,9 +86,7 @@ def test_link_layers_and_ip_headers(tmp_path: Path, frame: str, header: str) -> 
     capture = read(tmp_path, pcap([(T, data)], link_type=link_type))
     packet = capture.packets[0]
     assert capture.segments["payload_bytes"].tolist() == [33]
-    assert packet["ip_bytes"] == len(bytes(ip))
-    assert packet["frame_bytes"] == len(data)
-    assert packet["protocol"] == 6
+    has(packet, ip_bytes=len(bytes(ip)), frame_bytes=len(data), protocol=6)
     assert bool(packet["marks"] & 8) == (frame in VLANS)
     assert capture.address(0, 0) == ("10.0.0.1" if header.startswith("ipv4") else "fd00::1")
     assert capture.sources["ipv6" if header.startswith("ipv6") else "ipv4"].tolist() == [1]
@@ -100,8 +99,7 @@ def test_sctp_in_udp(tmp_path: Path) -> None:
     frame = ether(IP(src="10.0.0.1", dst="10.0.0.2") / UDP(sport=9899, dport=9899) / inner)
     capture = read(tmp_path, pcap([(T, frame)]))
     assert capture.chunks["user_bytes"].tolist() == [100]
-    assert capture.packets["marks"].tolist() == [16]
-    assert capture.packets["protocol"].tolist() == [132]
+    has(capture.packets, marks=[16], protocol=[132])
 
 
 def test_packets_that_are_not_analysed_are_counted(tmp_path: Path) -> None:
@@ -145,13 +143,15 @@ def test_truncated_packets_are_used_as_far_as_they_go(tmp_path: Path) -> None:
     ]
     capture = read(tmp_path, pcap([*timed(association()), *frames]))
     data = capture.chunks[capture.chunks["type"] == 0]
-    assert data["packet"].tolist() == [4, 4, 5, 5]
-    assert data["tsn"].tolist() == [0, 1, 0, UNKNOWN]
-    assert data["user_bytes"].tolist() == [20, 60, 20, 60]
-    assert data["truncated"].tolist() == [False, True, False, True]
-    assert data["is_retransmission"].tolist() == [False, False, True, False]
-    assert capture.sources["truncated"].tolist() == [3]
-    assert capture.sources["malformed"].tolist() == [0]
+    has(
+        data,
+        packet=[4, 4, 5, 5],
+        tsn=[0, 1, 0, UNKNOWN],
+        user_bytes=[20, 60, 20, 60],
+        truncated=[False, True, False, True],
+        is_retransmission=[False, False, True, False],
+    )
+    has(capture.sources, truncated=[3], malformed=[0])
 
 
 def test_tcp_of_a_short_snaplen_has_all_its_lengths(tmp_path: Path) -> None:

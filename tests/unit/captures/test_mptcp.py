@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from netwarp.captures import read_captures, summarise_points
+from netwarp.captures import read_captures
 from netwarp.captures.mptcp import MptcpConnection, analyze_mptcp
 from netwarp.captures.mptcp.subflows import token_of
 from netwarp.captures.native import UNKNOWN
-from support.captures import READ_BYTES, T, pcap, read, recorded
+from support.captures import READ_BYTES, T, has, pcap, read, recorded, summary
 from support.mptcp_packets import (
     ACK,
     KEYS,
@@ -133,9 +133,7 @@ def test_a_subflow_that_nothing_answers_any_more_is_lost_when_it_was_last_heard(
 def test_unanswered_add_addr_and_mp_join_are_findings(tmp_path: Path) -> None:
     told = segment(1, 0, option(3, b"\x02" + socket.inet_aton("10.9.0.2") + bytes(8)), back=True)
     packets = [*opened(), told, joined()[0], joined()[0]]
-    path = tmp_path / "x.pcap"
-    path.write_bytes(pcap([(T + at * MS, packet) for at, packet in enumerate(packets)]))
-    (found,) = summarise_points([[path]])
+    found = summary(tmp_path, [(T + at * MS, packet) for at, packet in enumerate(packets)])
     said = " | ".join(found.findings)
     assert "address 10.9.0.2 was told at 0.003 s (ADD_ADDR), and no subflow to it is in this capture" in said
     assert "subflow 10.2.0.1:1000>10.2.0.2:80 was asked for at 0.004 s and never established" in said
@@ -149,8 +147,7 @@ def test_the_other_host_may_open_a_subflow(version: int, tmp_path: Path) -> None
     (found,) = analyze(tmp_path, packets)
     assert found.totals["new_bytes"] == 200
     two = found.tables["subflows"][1]
-    assert (two["opened_by"], two["backup"], two["new_bytes"]) == ("other", True, 100)
-    assert two["subflow"] == "10.2.0.2:80>10.2.0.1:1000"
+    has(two, opened_by="other", backup=True, new_bytes=100, subflow="10.2.0.2:80>10.2.0.1:1000")
 
 
 def test_data_the_other_way(tmp_path: Path) -> None:

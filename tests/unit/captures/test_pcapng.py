@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from netwarp.captures import read_captures
 from netwarp.captures.capture import ROW_TABLES
-from netwarp.captures.file_notes import capture_notes
+from netwarp.captures.summary import capture_notes
 from netwarp.core.errors import CaptureError
 from support.capture_bytes import assert_same_tables
-from support.captures import T, check_transfer, pcap, read, recorded, tcp_transfer
+from support.captures import T, check_transfer, has, pcap, plain, read, recorded, tcp_transfer
 from support.pcapng_kit import PACKET, Writer
 
 LITTLE, BIG = Writer("<"), Writer(">")
@@ -39,8 +39,7 @@ def test_both_byte_orders(tmp_path: Path, w: Writer) -> None:
     assert capture.trouble == ("",)
     assert capture.packets["time_ns"].tolist() == [time for time, _ in FRAMES]
     source = capture.sources[0]
-    assert (source["big_endian"], source["nanosecond"], source["link_type"]) == (w is BIG, True, 1)
-    assert source["file_bytes"] == len(file(w))
+    has(source, big_endian=w is BIG, nanosecond=True, link_type=1, file_bytes=len(file(w)))
     assert capture_notes(capture, 0) == []
 
 
@@ -97,18 +96,19 @@ def test_interfaces_of_several_sections(tmp_path: Path) -> None:
     )
     capture = read(tmp_path, data)
     assert capture.trouble == ("",)
-    assert capture.packets["interface"].tolist() == [0, 1, 2, 3]
-    assert capture.packets["source"].tolist() == [0] * 4
-    assert capture.packets["time_ns"].tolist() == [1_000_000, 2_000_000, 3_000_000, 4_000_000]
+    has(capture.packets, interface=[0, 1, 2, 3], source=[0] * 4, time_ns=[1_000_000, 2_000_000, 3_000_000, 4_000_000])
     assert capture.packets["flow"].tolist()[:2] + capture.packets["flow"].tolist()[3:] == [0, 0, 0]
     table = capture.interfaces
-    assert table["link_type"].tolist() == [1, 101, 147, 113]
-    assert table["snaplen"].tolist() == [96, 0, 0, 0]
-    assert table["resolution"].tolist() == [9, 3, 6, 6]
-    assert table["packets"].tolist() == [1, 1, 1, 1]
-    assert table["readable"].tolist() == [True, True, False, True]
-    assert table["dropped"].tolist() == [0, 2, 0, 0]
-    assert table["dropped_known"].tolist() == [False, True, False, False]
+    has(
+        table,
+        link_type=[1, 101, 147, 113],
+        snaplen=[96, 0, 0, 0],
+        resolution=[9, 3, 6, 6],
+        packets=[1, 1, 1, 1],
+        readable=[True, True, False, True],
+        dropped=[0, 2, 0, 0],
+        dropped_known=[False, True, False, False],
+    )
     assert [capture.interface_name(number) for number in range(4)] == ["eth0", "tun0", "a name longer th", ""]
     notes = capture_notes(capture, 0)
     assert "interface a name longer th: link type 147 is not supported, so its 1 packet is only counted" in notes
@@ -216,18 +216,18 @@ def test_captures_converted_by_editcap_read_the_same(name: str, packed: str, tmp
     """editcap writes pcapng, and nanosecond and microsecond pcap, of what the guests captured."""
     (original,) = recorded(name, "a", ["p1"])
     base = read_captures([original])
-    plain = tmp_path / "plain.pcap"
-    plain.write_bytes(zstandard.ZstdDecompressor().stream_reader(original.read_bytes()).read())
+    source = tmp_path / "plain.pcap"
+    source.write_bytes(plain(original))
     for kind in ("pcapng", "nsecpcap"):
         made = tmp_path / f"made.{kind}"
-        subprocess.run(["editcap", "-F", kind, plain, made], check=True, capture_output=True)
+        subprocess.run(["editcap", "-F", kind, source, made], check=True, capture_output=True)
         if packed:
             made.write_bytes(gzip.compress(made.read_bytes()))
         again = read_captures([made])
         assert again.trouble == ("",)
         assert_same_tables(base, again, TABLES)
     made = tmp_path / "coarse.pcap"
-    subprocess.run(["editcap", "-F", "pcap", plain, made], check=True, capture_output=True)
+    subprocess.run(["editcap", "-F", "pcap", source, made], check=True, capture_output=True)
     again = read_captures([made])
     assert (again.packets["time_ns"] == base.packets["time_ns"] // 1000 * 1000).all()
     times = {"time_ns", "first_ns", "last_ns"}
@@ -236,13 +236,13 @@ def test_captures_converted_by_editcap_read_the_same(name: str, packed: str, tmp
 
 @pytest.mark.parametrize("name", ["sctp", "mptcp"])
 def test_captures_merged_by_mergecap_are_one_file_of_two_interfaces(name: str, tmp_path: Path) -> None:
-    plain = []
+    files = []
     for number, original in enumerate(recorded(name, "a", ["p1", "p2"])):
-        plain.append(tmp_path / f"{number}.pcap")
-        plain[-1].write_bytes(zstandard.ZstdDecompressor().stream_reader(original.read_bytes()).read())
+        files.append(tmp_path / f"{number}.pcap")
+        files[-1].write_bytes(plain(original))
     merged = tmp_path / "merged.pcapng"
-    subprocess.run(["mergecap", "-F", "pcapng", "-I", "none", "-w", merged, *plain], check=True, capture_output=True)
-    base, again = read_captures(plain), read_captures([merged])
+    subprocess.run(["mergecap", "-F", "pcapng", "-I", "none", "-w", merged, *files], check=True, capture_output=True)
+    base, again = read_captures(files), read_captures([merged])
     assert again.interfaces["packets"].tolist() == base.sources["packets"].tolist()
     by_time = np.lexsort((again.packets["interface"], again.packets["time_ns"]))
     assert (again.packets["interface"][by_time] == base.packets["source"]).all()
@@ -266,24 +266,24 @@ def test_sections_interfaces_and_byte_orders_change_nothing(
 ) -> None:
     """A capture's records dealt out to sections of both byte orders, each at one of three interfaces."""
     (original,) = recorded(name, "a", [link])
-    plain = zstandard.ZstdDecompressor().stream_reader(original.read_bytes()).read()
+    whole = plain(original)
     parts, at, expected = [], 24, []
     for count, swapped, interface in itertools.cycle(cuts):
         w = BIG if swapped else LITTLE
         base = 3 * sum(part.startswith(b"\x0a\x0d\x0d\x0a") for part in parts)
         parts += [w.section(), w.interface(resolution=9), w.interface(resolution=9, offset_s=-1), w.interface()]
         for _ in range(count):
-            if at == len(plain):
+            if at == len(whole):
                 break
-            seconds, rest, captured, length = struct.unpack_from("<IIII", plain, at)
-            data = plain[at + 16 : at + 16 + captured]
+            seconds, rest, captured, length = struct.unpack_from("<IIII", whole, at)
+            data = whole[at + 16 : at + 16 + captured]
             at += 16 + captured
             # the third interface counts microseconds: those that fit no microsecond go to the first
             chosen = 0 if interface == 2 and rest % 1000 else interface
             ns = (seconds + (chosen == 1)) * 10**9 + rest
             parts.append(w.packet(ns // 1000 if chosen == 2 else ns, data, length, interface=chosen))
             expected.append(base + chosen)
-        if at == len(plain):
+        if at == len(whole):
             break
     with tempfile.TemporaryDirectory() as directory:
         again = read(Path(directory), b"".join(parts))

@@ -16,6 +16,7 @@ from support.captures import (
     association,
     chunk,
     data_chunk,
+    has,
     init_chunk,
     pcap,
     read,
@@ -46,7 +47,7 @@ def test_causes_of_abort_and_error(tmp_path: Path) -> None:
         ("ERROR", "Unrecognized Parameters", 9, "back"),
         ("ABORT", "User-Initiated Abort", 10, "data"),
     ]
-    capture = analysis.parts.capture
+    capture = analysis.capture
     assert capture.chunks["type"][capture.causes["chunk"]].tolist() == [9, 9, 6]
     assert [event.get("causes") for event in analysis.events[-2:]] == [
         ["Invalid Stream Identifier", "Unrecognized Parameters"],
@@ -85,8 +86,7 @@ def test_an_association_after_an_abort_is_another_one_and_no_restart(tags: dict[
     again = [*association(**tags), sctp(tags.get("peer", 22), data_chunk(ISN))]
     capture = read(tmp_path, pcap(timed([*association(), sctp(22, data_chunk(ISN)), sctp(22, chunk(6)), *again])))
     assert capture.packets["flow"].tolist() == [0] * 6 + [1] * 5
-    assert capture.flows["restart_of"].tolist() == [NONE, NONE]
-    assert capture.flows["ended"].tolist() == [[True, False], [False, False]]
+    has(capture.flows, restart_of=[NONE, NONE], ended=[[True, False], [False, False]])
     assert not capture.chunks["is_retransmission"].any()
 
 
@@ -163,8 +163,7 @@ def test_a_flow_that_is_no_association_is_an_error(tmp_path: Path) -> None:
 
 def test_an_association_without_data(tmp_path: Path) -> None:
     analysis = analyze_sctp(read(tmp_path, pcap(timed(association()))), 0)
-    assert analysis.totals["data_chunks"] == analysis.totals["messages"] == analysis.totals["outages"] == 0
-    assert analysis.totals["rtt_mean_s"] is analysis.totals["outstanding_max_bytes"] is None
+    has(analysis.totals, data_chunks=0, messages=0, outages=0, rtt_mean_s=None, outstanding_max_bytes=None)
     assert analysis.series == {}
     assert [event["what"] for event in analysis.events] == ["INIT", "INIT ACK", "COOKIE ECHO", "COOKIE ACK"]
 

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from netwarp.captures import Capture, read_captures
-from netwarp.captures.capture import ROW_TABLES
-from netwarp.captures.native import UNKNOWN
-from netwarp.captures.sctp import Association, analyze_sctp
-from netwarp.captures.sctp.interval_search import (
+from netwarp.captures.arrays import (
     NextAbove,
     first_interval_covering,
     search_ascending,
     unique_with_places,
 )
+from netwarp.captures.capture import ROW_TABLES
+from netwarp.captures.native import UNKNOWN
+from netwarp.captures.sctp import Association, analyze_sctp
 from netwarp.captures.sctp.messages import messages
 from netwarp.captures.sctp.retransmissions import _expiries, _least_round_trip_ns, _third_miss
 from netwarp.captures.sctp.timing import outstanding
@@ -278,7 +278,8 @@ def test_shifting_tsns_through_the_wrap_changes_nothing(
     assert moved.flows["base"][0].tolist() != base.flows["base"][0].tolist()
     assert_same_tables(base, moved, ("paths", "flow_paths", *ROW_TABLES), {"initial_tsn"})
     one, other = analyze_sctp(base, 0), analyze_sctp(moved, 0)
-    assert one == other
+    for name in ("direction", "from_", "to", "point", "ended", "restart_of", "totals", "events", "tables"):
+        assert getattr(one, name) == getattr(other, name)
     for key, (times, values) in one.series.items():
         assert np.array_equal(times, other.series[key][0])
         assert np.array_equal(values, other.series[key][1])

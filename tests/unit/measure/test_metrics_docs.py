@@ -12,7 +12,7 @@ from netwarp.captures.mptcp import analyze_mptcp
 from netwarp.captures.native import layouts
 from netwarp.captures.sctp import analyze_sctp
 from netwarp.captures.tcp import analyze_tcp
-from netwarp.captures.tcp.tcp_events import NAMES
+from netwarp.captures.tcp.connection import EVENT_NAMES
 from netwarp.core.metrics.catalogue import GROUPS, METRICS
 from support.captures import recorded
 from support.checkout import ROOT
@@ -62,4 +62,4 @@ def test_every_total_series_and_event_of_tcp_is_defined(tmp_path: Path) -> None:
     (series,) = re.findall(r"\*\*Series\*\*(.*?)\*\*Events\*\*", section, re.DOTALL)
     assert set(re.findall(r"`(\w+)`", series)) == set(connection.series)
     events = set(re.findall(r"`(\w+)`", section[section.index("**Events**") :]))
-    assert {*NAMES.values(), "syn", "fin", "rst", "zero_window"} <= events
+    assert {*EVENT_NAMES.values(), "syn", "fin", "rst", "zero_window"} <= events

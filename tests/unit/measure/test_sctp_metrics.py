@@ -25,7 +25,7 @@ def test_they_are_the_associations_within_the_window(name: str, tmp_path: Path) 
     chunks = capture.chunks[capture.chunks["time_ns"] <= end_ns]
     again = (chunks["type"] == 0) & chunks["is_retransmission"]
     assert metrics["fast_retransmissions"] + metrics["timeout_retransmissions"] == again.sum() > 0
-    found = analyze_sctp(capture, 0).parts.again
+    found = analyze_sctp(capture, 0).again
     assert metrics["t3_expiries"] == len(found.expiries) == int(name == "sctp")
     sacks = chunks[(chunks["type"] == 3) & (chunks["direction"] == 1)]
     second = capture.packets["source"][sacks["packet"]] == 1

@@ -21,6 +21,5 @@ def analyze_mptcp(
     data. t0_ns: the origin of times (default: the capture's first packet). A TCP connection that offered MPTCP and fell
     back has one subflow and no mapped bytes.
     """
-    there = capture.sources["first_ns"][capture.sources["packets"] > 0]
-    start = t0_ns if t0_ns is not None else int(there.min()) if len(there) else 0
+    start = capture.first_ns if t0_ns is None else t0_ns
     return tuple(make_connection(capture, group, direction, start) for group in subflow_groups(capture))

@@ -39,20 +39,27 @@ Event = dict[str, Any]
 class MptcpConnection:
     """The analysis of one connection; docs/metrics.md, "MPTCP", defines every name.
 
-    flows: its subflows, as rows of the flow table. direction: of the analysed data (0: from the end that opened the
-    connection). complete: the handshake is in the capture; otherwise its subflows could not be assigned to one
-    connection. version: 0 or 1. totals: numbers, None if there is nothing to measure. series: name -> (seconds,
-    values). events: {t_s, what, subflow, ...}, sorted by time. tables: {"subflows": one row per subflow}.
+    flows: its subflows, as rows of the flow table (in a summary: numbers of flows). direction: of the analysed data (0:
+    from the end that opened the connection). complete: the handshake is in the capture; otherwise its subflows could
+    not be assigned to one connection. version: 0 or 1. totals: numbers, None if there is nothing to measure. series:
+    name -> (seconds, values). events: {t_s, what, subflow, ...}, sorted by time. tables: {"subflows": one row per
+    subflow}. number: rank by size within a summary.
     """
 
     flows: tuple[int, ...]
     direction: int
     complete: bool
     version: int
-    totals: dict[str, float | int | None]
+    totals: dict[str, Any]
     series: dict[str, tuple[Floats, Floats]] = dataclasses.field(compare=False)
     events: list[Event]
     tables: dict[str, list[dict[str, Any]]]
+    number: int = 1
+
+    def as_json(self) -> dict[str, Any]:
+        """The keys of docs/analyze.md."""
+        names = ("flows", "complete", "version", "direction", "totals", "events", "tables")
+        return {"connection": self.number} | {name: getattr(self, name) for name in names}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -231,7 +238,6 @@ def _events(capture: Capture, group: SubflowGroup, data: _Data, names: list[str]
 
 
 def _ends(segments: Rows, place: dict[int, int], names: list[str], t0_ns: int) -> list[Event]:
-    """The first FIN and the first RST of a subflow."""
     events: list[Event] = []
     for flag, what in ((FIN, "FIN"), (RST, "RST")):
         rows = segments[segments["flags"] & flag > 0]

@@ -10,6 +10,7 @@ import dataclasses
 
 import numpy as np
 
+from ..arrays import spread
 from ..native import Bools, Ints, Rows
 
 MAPPED = 64  # Bit of segments[options]: dsn is known
@@ -52,9 +53,7 @@ def data_level(segments: Rows, by: str = "path") -> DataLevel:
     # cut at every end of every segment: each piece is then either wholly seen before or wholly new
     cuts = np.unique(np.concatenate([low, high]))
     first, last = np.searchsorted(cuts, low), np.searchsorted(cuts, high)
-    pieces = last - first
-    owner = np.repeat(np.arange(len(rows)), pieces)
-    piece = np.arange(len(owner)) - np.repeat(np.cumsum(pieces) - pieces, pieces) + np.repeat(first, pieces)
+    owner, piece = spread(first, last - first)
     _, place = np.unique(piece, return_index=True)  # the first segment, in time, that carried it
     is_first = np.zeros(len(owner), dtype=np.bool_)
     is_first[place] = True

@@ -7,41 +7,43 @@ import functools
 import numpy as np
 
 from ...core.wire import (
-    ABORT,
     COOKIE_ACK,
     COOKIE_ECHO,
     FORWARD_TSN,
     I_FORWARD_TSN,
     INIT,
     INIT_ACK,
-    SHUTDOWN,
-    SHUTDOWN_COMPLETE,
 )
 from ..capture import CLEAR_NS, NEAR, Capture, rows_of_flow
-from ..native import NONE, UNKNOWN, Bools, Ints, Rows
-from .columns import ChunkColumns
+from ..native import UNKNOWN, Bools, Ints, Rows
 from .messages import Messages, messages
-from .outages import Outages, outages
 from .retransmissions import SentAgain, retransmissions
-from .timing import Heartbeats, Outstanding, RttSamples, Sacks, heartbeats, outstanding, rtt_samples, sack_timing
-from .transmissions import NEVER, Acknowledgements, Order, Transmissions, acknowledgements, transmissions
+from .timing import (
+    Heartbeats,
+    Outages,
+    Outstanding,
+    RttSamples,
+    Sacks,
+    heartbeats,
+    outages,
+    outstanding,
+    rtt_samples,
+    sack_timing,
+)
+from .transmissions import NEVER, Acknowledgements, ChunkColumns, Order, Transmissions, acknowledgements, transmissions
 
 
 class Association:
     """The parts of the analysis, each computed when it is first accessed. All are about the data of `direction`.
 
-    direction: the flow's (0: from the initiator); by default the one with more user data. receiver: the capture of the
-    same run at the data's receiver, which shows what arrived twice; without it the receiver's own reports are used.
+    direction: the flow's (0: from the initiator); by default the one with more user data.
     """
 
-    def __init__(
-        self, capture: Capture, flow: int, *, direction: int | None = None, receiver: Capture | None = None
-    ) -> None:
+    def __init__(self, capture: Capture, flow: int, *, direction: int | None = None) -> None:
         self.capture, self.flow = capture, flow
         self.row = capture.flows[flow]
         self.columns = ChunkColumns(rows_of_flow(capture, "chunks", flow))
         self.direction = _data_direction(self.columns) if direction is None else direction
-        self.receiver = receiver
 
     @property
     def chunks(self) -> Rows:
@@ -107,7 +109,7 @@ class Association:
     def again(self) -> SentAgain:
         """The retransmissions and their causes."""
         near_ns = None if self.point == "sender" else self._near_ns
-        return retransmissions(self.sent, self.reports, self._duplicates(), near_ns)
+        return retransmissions(self.sent, self.reports, near_ns)
 
     @functools.cached_property
     def messages(self) -> Messages:
@@ -193,7 +195,6 @@ class Association:
 
     @property
     def _new_data(self) -> Bools:
-        """The chunks that carry data not seen before."""
         chunks = self.columns
         mine: Bools = chunks.is_data & (chunks["direction"] == self.direction) & (chunks["tsn"] != UNKNOWN)
         mine &= ~chunks["is_retransmission"]
@@ -212,60 +213,7 @@ class Association:
         end = int(row["path_direction"])
         return f"{self.capture.address(path, end)}>{self.capture.address(path, 1 - end)}"
 
-    def _duplicates(self) -> tuple[Ints, Ints] | None:
-        if self.receiver is None:
-            return None
-        other = same_association(self.capture, self.flow, self.receiver)
-        if other is None:
-            return None
-        there, direction = other
-        at_receiver = Association(self.receiver, there, direction=self.direction ^ direction)
-        shift = _shift(self.row, at_receiver.row, self.direction, at_receiver.direction)
-        sent = at_receiver.sent
-        twice = np.flatnonzero(np.arange(len(sent)) > at_receiver.taken[sent.unit])
-        return sent.rows["tsn"][twice] + shift, sent.rows["time_ns"][twice]
-
-
-def _shift(mine: Rows, theirs: Rows, my_direction: int, their_direction: int) -> int:
-    """The number to add to the other capture's TSNs to get this one's (0 if both saw the INIT)."""
-    gap = int(theirs["base"][their_direction]) - int(mine["base"][my_direction])
-    return (gap + 2**31) % 2**32 - 2**31
-
-
-def same_association(capture: Capture, flow: int, other: Capture) -> tuple[int, int] | None:
-    """The flow of another capture point that is this association, recognised by ports and verification tags, and 0 if
-    its direction 0 is this one's, otherwise 1. None: it is not there.
-    """
-    mine = capture.flows[flow]
-    for row in np.flatnonzero(other.flows["protocol"] == mine["protocol"]).tolist():
-        theirs = other.flows[row]
-        for turned in (0, 1):
-            ends = [turned, 1 - turned]
-            known = mine["tag_known"] & theirs["tag_known"][ends]
-            if (
-                (mine["port"] == theirs["port"][ends]).all()
-                and known.any()
-                and (mine["tag"] == theirs["tag"][ends])[known].all()
-            ):
-                return row, turned
-    return None
-
 
 def _data_direction(chunks: ChunkColumns) -> int:
     user = [int(chunks["user_bytes"][chunks.is_data & (chunks["direction"] == d)].sum()) for d in (0, 1)]
     return int(user[1] > user[0])
-
-
-def ending(association: Association) -> str:
-    """The end of the association."""
-    if len(association.columns.of_type(ABORT)):
-        return "abort"
-    return (
-        "shutdown" if all(len(association.columns.of_type(kind)) for kind in (SHUTDOWN, SHUTDOWN_COMPLETE)) else "open"
-    )
-
-
-def restarted(association: Association) -> int | None:
-    """The flow that this association restarted (RFC 9260 5.2.2)."""
-    before = int(association.row["restart_of"])
-    return None if before == NONE else before

@@ -14,9 +14,9 @@ import functools
 import numpy as np
 
 from ...core.wire import FIRST, FORWARD_TSN, I_DATA, I_FORWARD_TSN, LAST, UNORDERED
+from ..arrays import ascending_order, before, run_begins, search_ascending
 from ..native import UNKNOWN, Bools, Ints, Rows
-from .columns import ChunkColumns, columns
-from .interval_search import ascending_order, search_ascending
+from .transmissions import ChunkColumns, columns
 
 NEVER = np.iinfo(np.int64).max  # A time later than any other: it did not happen within the capture
 START = np.iinfo(np.int64).min  # A time before any other: there was nothing to wait for
@@ -125,8 +125,7 @@ def messages(chunks: Rows | ChunkColumns, direction: int | None = None, *, whole
     else:
         follows[1:] = np.diff(tsn) == 1
         place, opens, closes = np.arange(count), first, last
-    previous_closes = np.concatenate([[True], closes[:-1]]) if count else closes
-    starts = np.flatnonzero(~follows | opens | previous_closes)
+    starts = np.flatnonzero(~follows | opens | before(closes, True))
     if not len(starts):
         none = np.zeros(0, dtype=np.int64)
         no = np.zeros(0, dtype=np.bool_)
@@ -218,8 +217,8 @@ def _in_streams(stream: Rows, number: Ints, wraps: Ints, ready: Ints, hole: Ints
     """
     order = ascending_order(stream)  # 16 bit: a radix sort
     stream, number, wraps, ready, hole = stream[order], number[order], wraps[order], ready[order], hole[order]
-    begins = np.concatenate([[True], stream[1:] != stream[:-1]])[: len(stream)]
-    expected = np.concatenate([[0], number[:-1] + 1])[: len(stream)] & (wraps - 1)
+    begins = run_begins(stream)
+    expected = before(number + 1, 0) & (wraps - 1)
     expected[begins] = 0 if whole else number[begins]
     late = np.flatnonzero((number != expected) & ((number != 0) | (hole != START)))
     ready[late] = np.maximum(ready[late], np.where(hole[late] == START, NEVER, hole[late]))

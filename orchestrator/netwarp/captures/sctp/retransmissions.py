@@ -18,9 +18,9 @@ import dataclasses
 
 import numpy as np
 
+from ..arrays import NextAbove, latest, search_ascending
 from ..capture import CLEAR_NS
 from ..native import UNKNOWN, Bools, Ints
-from .interval_search import NextAbove, search_ascending
 from .transmissions import NEVER, Acknowledgements, Transmissions
 
 MISSES = 3
@@ -58,27 +58,15 @@ class SentAgain:
         return ~(self.fast | self.probe | self.unknown)
 
 
-def retransmissions(
-    sent: Transmissions,
-    reports: Acknowledgements,
-    duplicates: tuple[Ints, Ints] | None = None,
-    near_ns: int | None = None,
-) -> SentAgain:
-    """Classify the retransmissions. duplicates: TSN and time (ns) of every copy that arrived beside the first one, from
-    the receiver's capture; without it the duplicates that the receiver's reports show are used (at most as many as
+def retransmissions(sent: Transmissions, reports: Acknowledgements, near_ns: int | None) -> SentAgain:
+    """Classify the retransmissions; those are spurious of which the receiver reported duplicates (at most as many as
     reached this capture point). near_ns: time from the capture point to the sender and back; None: at the sender.
     """
-    if duplicates is None:
-        tsn, after = reports.duplicate_tsn, reports.moment[reports.duplicate_by]
-        key = sent.moment
-    else:
-        tsn, after = duplicates
-        key = sent.rows["time_ns"]
     row, before = sent.repeated, sent.before[sent.repeated]
     if near_ns is not None:
         near_ns = _reaction_ns(sent, reports, near_ns)
         row, before = _with_inferred(sent, reports, near_ns)
-    spurious, left = _spurious(sent, row, key, tsn, after)
+    spurious, left = _spurious(sent, reports, row)
     inferred = sent.nth[row] == 0
     if near_ns is not None:
         sent, reports = _as_heard(sent, reports, near_ns)
@@ -169,7 +157,7 @@ def _as_heard(sent: Transmissions, reports: Acknowledgements, near_ns: int) -> t
     time_ns = np.maximum.accumulate(reports.time_ns) + near_ns
     following = np.searchsorted(np.maximum.accumulate(sent.rows["time_ns"]), time_ns)
     moment = 2 * np.append(sent.moment, sent.moment[-1:] + 1)
-    heard = moment[following] - 1 if len(sent) else moment[:0]
+    heard = moment[following] - 1 if len(sent) else 2 * reports.moment
     return dataclasses.replace(sent, moment=moment[:-1]), dataclasses.replace(reports, moment=heard, time_ns=time_ns)
 
 
@@ -193,9 +181,7 @@ def _prompt(sent: Transmissions, reports: Acknowledgements, row: Ints, third: In
     followed = np.append(time_ns, NEVER)[following] - time_ns[row] < near_ns
     prompt = there & (took_ns <= np.maximum(soon_ns, np.where(followed, limit_ns, min(limit_ns, usual_ns))))
     chained = there & (np.diff(tsn, prepend=NEVER) > 0) & (np.diff(time_ns[row], prepend=0) <= soon_ns)
-    place = np.arange(len(row))
-    begins, first = (np.maximum.accumulate(np.where(mask, place, -1)) for mask in (prompt, ~chained))
-    return prompt | (chained & (begins >= first)), took_ns
+    return prompt | (chained & (latest(prompt) >= latest(~chained))), took_ns
 
 
 def _discarded(sent: Transmissions, reports: Acknowledgements, row: Ints, before: Ints) -> Bools:
@@ -341,11 +327,9 @@ def _least_round_trip_ns(sent: Transmissions, reports: Acknowledgements) -> int:
     return int(took.min()) if len(took) else 0
 
 
-def _spurious(sent: Transmissions, row: Ints, key: Ints, tsn: Ints, after: Ints) -> tuple[Bools, int]:
-    """Assigns each duplicate to the last retransmission of its TSN before it that no later duplicate has taken.
-
-    key: by transmission, in the same order in which `after` gives the time each duplicate was known.
-    """
+def _spurious(sent: Transmissions, reports: Acknowledgements, row: Ints) -> tuple[Bools, int]:
+    """Assigns each reported duplicate to the last retransmission of its TSN before it that no later one has taken."""
+    tsn, after = reports.duplicate_tsn, reports.moment[reports.duplicate_by]
     spurious = np.zeros(len(row), dtype=np.bool_)
     unit = np.searchsorted(sent.tsns, tsn)
     known = (unit < len(sent.tsns)) & (np.append(sent.tsns, 0)[np.minimum(unit, len(sent.tsns))] == tsn)
@@ -356,7 +340,7 @@ def _spurious(sent: Transmissions, row: Ints, key: Ints, tsn: Ints, after: Ints)
     order = np.lexsort((after, unit))
     unit, after = unit[order], after[order]
     mine = np.argsort(sent.unit[row], kind="stable")  # by TSN, then in the order of the capture
-    units, keys = sent.unit[row][mine], key[row][mine]
+    units, keys = sent.unit[row][mine], sent.moment[row][mine]
     # one sorted axis of (TSN, when): the place of the last retransmission that precedes each duplicate
     both = np.lexsort(
         (

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import numpy as np
 
 from ...core.wire import ABORT, ASCONF, ASCONF_ACK, ERROR, RE_CONFIG
+from ..arrays import ascending_order
 from ..capture import AT_REST_NS, UNSEEN, rows_of_flow
 from ..native import Floats, Ints, Rows
 from ..time_spans import by
 from .association import Association
-from .interval_search import ascending_order
-from .outages import Outages
+from .timing import Outages
 from .transmissions import NEVER
 
 Totals = dict[str, float | int | None]
@@ -207,7 +207,6 @@ def _abandoned(association: Association) -> int:
 
 
 def _sacks(association: Association) -> Rows:
-    """SACKs of the data."""
     sacks = rows_of_flow(association.capture, "sacks", association.flow)
     mine: Rows = sacks[sacks["direction"] != association.direction]
     return mine

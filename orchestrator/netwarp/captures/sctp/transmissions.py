@@ -11,11 +11,62 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ...core.wire import SHUTDOWN
-from ..capture import Capture, rows_of_flow
+from ...core.wire import DATA, I_DATA, SHUTDOWN
+from ..arrays import (
+    ascending_order,
+    first_interval_covering,
+    rank_in_run,
+    run_begins,
+    search_ascending,
+    spread,
+    unique_with_places,
+)
+from ..capture import Capture, columns_of, rows_of_flow
 from ..native import UNKNOWN, Bools, Ints, Rows
-from .columns import ChunkColumns, columns
-from .interval_search import ascending_order, first_interval_covering, run_starts, search_ascending, unique_with_places
+
+# Columns that any question needs most of: taken together
+USUAL = (
+    *("time_ns", "tsn", "path", "packet", "user_bytes"),
+    *("type", "flags", "direction", "is_retransmission", "on_other_path"),
+)
+
+
+class ChunkColumns:
+    """Rows of the chunk table as columns. Each column is copied when it is first accessed; later queries on a
+    contiguous column are several times faster than on rows of 56 bytes.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        self._taken: dict[str, Rows] = {}
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, name: str) -> Rows:
+        if name not in self._taken:
+            names = USUAL if name in USUAL else (name,)
+            self._taken |= columns_of(self.rows, {each: self.rows.dtype[each] for each in names})
+        return self._taken[name]
+
+    @functools.cached_property
+    def is_data(self) -> Bools:
+        """Of each chunk, whether it is DATA or I-DATA."""
+        is_data: Bools = (self["type"] == DATA) | (self["type"] == I_DATA)
+        return is_data
+
+    def of_type(self, *kinds: int) -> Ints:
+        """Indices of the chunks of these types."""
+        chosen = self["type"] == kinds[0]
+        for kind in kinds[1:]:
+            chosen |= self["type"] == kind
+        return np.flatnonzero(chosen)
+
+
+def columns(chunks: Rows | ChunkColumns) -> ChunkColumns:
+    """The chunks as columns, whether they are given as rows or as columns."""
+    return chunks if isinstance(chunks, ChunkColumns) else ChunkColumns(chunks)
+
 
 NEVER = np.iinfo(np.int64).max
 GAP_BLOCK, DUPLICATE = 0, 1
@@ -79,7 +130,7 @@ class Transmissions:
     @functools.cached_property
     def packets(self) -> Ints:
         """The first row of each packet."""
-        return run_starts(self.moment)
+        return np.flatnonzero(run_begins(self.moment))
 
     @functools.cached_property
     def per_packet(self) -> Ints:
@@ -105,15 +156,13 @@ def _again(unit: Ints, count: int) -> tuple[Ints, Ints, Ints]:
     before, after = (np.full(len(unit), -1, dtype=np.int64) for _ in range(2))
     if count == len(unit):
         return nth, before, after
-    place = np.arange(len(unit))
     first = np.empty(count, dtype=np.int64)
-    first[unit[::-1]] = place[::-1]  # of equal places the last assignment holds
-    repeats = np.flatnonzero(first[unit] != place)
+    first[unit[::-1]] = np.arange(len(unit))[::-1]  # of equal places the last assignment holds
+    repeats = np.flatnonzero(first[unit] != np.arange(len(unit)))
     rows = np.sort(np.concatenate([np.unique(first[unit[repeats]]), repeats]))
     rows = rows[np.argsort(unit[rows], kind="stable")]
-    begins = np.concatenate([[True], np.diff(unit[rows]) != 0])
-    place = np.arange(len(rows))
-    nth[rows] = place - np.maximum.accumulate(np.where(begins, place, 0))
+    begins = run_begins(unit[rows])
+    nth[rows] = rank_in_run(begins)
     again = np.flatnonzero(~begins)
     before[rows[again]] = rows[again - 1]
     after[rows[again - 1]] = rows[again]
@@ -173,9 +222,8 @@ def acknowledgements(
     place[order] = np.arange(count)
     # the blocks of each SACK: gap blocks, then duplicate TSNs
     sizes = sacks["gap_blocks"].astype(np.int64) + sacks["duplicate_tsns"]
-    owner = np.repeat(np.arange(len(sacks)), sizes)
-    offset = np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    blocks = capture.blocks[sacks["first_block"].astype(np.int64)[owner] + offset]
+    owner, places = spread(sacks["first_block"], sizes)
+    blocks = capture.blocks[places]
     report = place[: len(sacks)][owner]
     by_report = np.argsort(report, kind="stable")
     blocks, report = blocks[by_report], report[by_report]

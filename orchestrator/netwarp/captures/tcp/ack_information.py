@@ -9,6 +9,7 @@ import dataclasses
 import numpy as np
 
 from ...core.wire import ACK, FIN, RST, SYN
+from ..arrays import before, spread
 from ..native import UNKNOWN, Bools, Ints, Rows
 from .columns import TIMESTAMP, DirectionColumns, before_each
 
@@ -27,12 +28,8 @@ class Reports:
     duplicate: Bools
     duplicates: Ints
     highest_sack: Ints
-    newest_segment: Ints
-    newest_start: Ints
-    newest_end: Ints
-    dsack_segment: Ints
-    dsack_start: Ints
-    dsack_end: Ints
+    newest: tuple[Ints, Ints, Ints]
+    dsack: tuple[Ints, Ints, Ints]
 
 
 def reports_of(acks: DirectionColumns, data: DirectionColumns, blocks: Rows) -> Reports:
@@ -41,34 +38,23 @@ def reports_of(acks: DirectionColumns, data: DirectionColumns, blocks: Rows) -> 
     counted = np.cumsum(duplicate)
     since: Ints = counted - np.maximum.accumulate(np.where(acks.advances, counted - duplicate, 0))
     highest = np.full(len(acks), UNKNOWN)
-    with_blocks = np.flatnonzero(acks.sack_blocks) if len(blocks) else np.zeros(0, dtype=np.int64)
     none = np.zeros(0, dtype=np.int64)
     newest = dsacks = (none, none, none)
-    if len(with_blocks):
+    if len(blocks) and acks.sack_blocks.any():
+        with_blocks = np.flatnonzero(acks.sack_blocks)
         counts = acks.sack_blocks[with_blocks].astype(np.int64)
         begin = np.cumsum(counts) - counts
-        place = np.arange(counts.sum()) + np.repeat(acks.first_block[with_blocks] - begin, counts)
+        _, place = spread(acks.first_block[with_blocks], counts)
         start, end = blocks["start"][place], blocks["end"][place]
         highest[with_blocks] = np.maximum.reduceat(end, begin)
         is_dsack = _dsacks(acks.ack[with_blocks], start, end, begin, counts)
         newest, dsacks = ((with_blocks[of], start[begin[of]], end[begin[of]]) for of in (~is_dsack, is_dsack))
-    return Reports(
-        duplicate=duplicate,
-        duplicates=since,
-        highest_sack=np.maximum.accumulate(highest),
-        newest_segment=newest[0],
-        newest_start=newest[1],
-        newest_end=newest[2],
-        dsack_segment=dsacks[0],
-        dsack_start=dsacks[1],
-        dsack_end=dsacks[2],
-    )
+    return Reports(duplicate, since, np.maximum.accumulate(highest), newest, dsacks)
 
 
 def _dsacks(ack: Ints, start: Ints, end: Ints, begin: Ints, counts: Ints) -> Bools:
     """A first block that lies below the acknowledgement or within the second block is a DSACK (RFC 2883 4)."""
-    first, low, high = begin, start[begin], end[begin]
-    second = np.minimum(first + 1, len(start) - 1)
+    low, high, second = start[begin], end[begin], np.minimum(begin + 1, len(start) - 1)
     within = (counts > 1) & (start[second] <= low) & (high <= end[second])
     is_dsack: Bools = ((high <= ack) | within) & (low < high)
     return is_dsack
@@ -78,13 +64,9 @@ def duplicate_acks(acks: DirectionColumns, data: DirectionColumns) -> Bools:
     """Duplicate ACKs by RFC 5681 2: no data, no SYN or FIN, the highest acknowledgement again, the window unchanged,
     data outstanding.
     """
-    if not len(acks):
-        return np.zeros(0, dtype=np.bool_)
-    same = acks.ack == np.concatenate([[UNKNOWN], acks.highest_ack[:-1]])
-    same &= acks.window == np.concatenate([[-1], acks.window[:-1]])
-    plain = (acks.payload_bytes == 0) & (acks.flags & CONTROL == 0) & (acks.flags & ACK != 0)
-    same &= plain & (before_each(data.highest_end, acks, UNKNOWN) > acks.ack)
-    duplicate: Bools = same
+    same = (acks.ack == before(acks.highest_ack, UNKNOWN)) & (acks.window == before(acks.window, -1))
+    plain = (acks.payload_bytes == 0) & (acks.flags & (CONTROL | ACK) == ACK)
+    duplicate: Bools = same & plain & (before_each(data.highest_end, acks, UNKNOWN) > acks.ack)
     return duplicate
 
 
@@ -102,18 +84,14 @@ class Windows:
 
 def windows_of(acks: DirectionColumns) -> Windows:
     """Zero windows and window updates (RFC 9293 3.8.6). The window of a FIN is ignored: some stacks write 0 there."""
-    if not len(acks):
-        empty = np.zeros(0, dtype=np.int64)
-        return Windows(empty.astype(np.bool_), empty.astype(np.bool_), empty, empty)
     counts = acks.flags & CONTROL == 0
     zero = (acks.window == 0) & counts
     update = counts & (acks.payload_bytes == 0)
-    update &= acks.ack == np.concatenate([[UNKNOWN], acks.highest_ack[:-1]])
+    update &= acks.ack == before(acks.highest_ack, UNKNOWN)
     update &= acks.window != np.concatenate([acks.window[:1], acks.window[:-1]])
     announcing = np.flatnonzero(counts)
     state = zero[announcing]
-    opens = announcing[state & ~np.concatenate([[False], state[:-1]])] if len(announcing) else announcing
-    closes = announcing[~state & np.concatenate([[False], state[:-1]])] if len(announcing) else announcing
+    opens, closes = announcing[state & ~before(state, False)], announcing[~state & before(state, False)]
     ends = np.full(len(opens), -1, dtype=np.int64)
     ends[: len(closes)] = acks.time_ns[closes]
     return Windows(zero, update, acks.time_ns[opens], ends)
@@ -126,14 +104,11 @@ def probes_of(data: DirectionColumns, acks: DirectionColumns, zero: Bools) -> tu
     number before SND.NXT while nothing is outstanding (else a byte there is sent again); a probe, while the other end's
     window is zero, the one before SND.UNA or the first byte of new data.
     """
-    if not len(data):
-        none = np.zeros(0, dtype=np.bool_)
-        return none, none
-    small = (data.payload_bytes <= 1) & (data.flags & CONTROL == 0) & (data.flags & ACK != 0)
-    before = np.concatenate([[UNKNOWN], data.highest_end[:-1]])
+    small = (data.payload_bytes <= 1) & (data.flags & (CONTROL | ACK) == ACK)
+    sent = before(data.highest_end, UNKNOWN)
     shut = before_each(zero, data, 0)
     una = before_each(acks.highest_ack, data, UNKNOWN)
-    behind = small & (data.seq == before - 1) & (before > 1) & (una >= before)
+    behind = small & (data.seq == sent - 1) & (sent > 1) & (una >= sent)
     probe = small & shut & ((data.seq == una - 1) | ((data.seq == una) & (data.payload_bytes == 1)))
     return probe, behind & ~probe & ~shut
 
@@ -159,17 +134,16 @@ def spurious_by_dsack(data: DirectionColumns, acks: DirectionColumns, reports: R
     report. (If the network duplicated a packet, the number was sent once and nothing is spurious.)
     """
     spurious = np.zeros(len(segment), dtype=np.bool_)
-    if not len(segment) or not len(reports.dsack_segment):
+    by, starts, ends = reports.dsack
+    if not len(segment) or not len(by):
         return spurious
     seq = data.seq[segment]
     order = np.argsort(seq, kind="stable")
-    low = np.searchsorted(seq[order], reports.dsack_start)
-    high = np.minimum(np.searchsorted(seq[order], reports.dsack_end), low + DSACK_SPAN)
-    counts = np.maximum(high - low, 0)
-    report = np.repeat(np.arange(len(counts)), counts)
-    begin = np.cumsum(counts) - counts
-    chosen = order[np.arange(len(report)) - np.repeat(begin, counts) + np.repeat(low, counts)]
-    earlier = data.row[segment[chosen]] < acks.row[reports.dsack_segment[report]]
+    low = np.searchsorted(seq[order], starts)
+    high = np.minimum(np.searchsorted(seq[order], ends), low + DSACK_SPAN)
+    report, place = spread(low, np.maximum(high - low, 0))
+    chosen = order[place]
+    earlier = data.row[segment[chosen]] < acks.row[by[report]]
     report, chosen = report[earlier], chosen[earlier]
     if not len(chosen):
         return spurious

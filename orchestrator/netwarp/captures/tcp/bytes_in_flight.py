@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core.wire import RST, SYN
 from ..native import UNKNOWN, Ints
 from .columns import DirectionColumns
 
@@ -66,7 +65,7 @@ def first_flight(data: DirectionColumns, acks: DirectionColumns) -> tuple[int, i
     between the segments before it. Behind a qdisc that spaces them the answer to the first comes while the others are
     still on their way to the capture point. Nor is it seen if the answer came within STILL_SENDING_NS.
     """
-    carries = np.flatnonzero((data.payload_bytes > 0) & (data.flags & (SYN | RST) == 0))
+    carries = data.carries
     if not len(carries):
         return None
     first = carries[0]
@@ -90,9 +89,7 @@ def rounds(data: DirectionColumns, acks: DirectionColumns) -> tuple[Ints, Ints, 
     one round trip. Ends before the first retransmission; at most ROUNDS. Empty if the SYN was not captured: the first
     segments seen may not be the first ones sent.
     """
-    carries = np.flatnonzero((data.payload_bytes > 0) & (data.flags & (SYN | RST) == 0))
-    if not len(data.syns):
-        carries = carries[:0]
+    carries = data.carries if len(data.syns) else data.carries[:0]
     again = np.flatnonzero(data.is_retransmission[carries])
     if len(again):
         carries = carries[: again[0]]

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.wire import FIN, RST, SYN
+from ..arrays import before
+from ..capture import columns_of
 from ..native import UNKNOWN, Bools, Ints, Rows
 
 SACK_PERMITTED, SACK, TIMESTAMP = 4, 8, 16  # Bits of segments[options]
-CHUNK = 8192  # Rows whose columns are taken out at a time: small enough that what is made on the way stays in the cache
 _COLUMNS = {
     "time_ns": np.int64,
     "seq": np.int64,
@@ -100,9 +101,19 @@ class DirectionColumns:
         return np.flatnonzero(self.flags & SYN != 0)
 
     @functools.cached_property
+    def carries(self) -> Ints:
+        """Indices of the segments with payload, but of SYNs and resets."""
+        return np.flatnonzero((self.payload_bytes > 0) & (self.flags & (SYN | RST) == 0))
+
+    @functools.cached_property
+    def stamped(self) -> Ints:
+        """Indices of the segments with a timestamp (RFC 7323 3), but of resets."""
+        return np.flatnonzero((self.options & TIMESTAMP != 0) & (self.flags & RST == 0))
+
+    @functools.cached_property
     def advances(self) -> Bools:
         """For each segment: does it acknowledge more than all before it?"""
-        return self.highest_ack > np.concatenate([[UNKNOWN], self.highest_ack[:-1]])
+        return self.highest_ack > before(self.highest_ack, UNKNOWN)
 
 
 def before_each(values: npt.NDArray[Any], of: DirectionColumns, initial: int) -> npt.NDArray[Any]:
@@ -112,33 +123,12 @@ def before_each(values: npt.NDArray[Any], of: DirectionColumns, initial: int) ->
 
 def direction_columns(rows: Rows) -> tuple[DirectionColumns, DirectionColumns]:
     """Both directions of a TCP connection, of its segments; index = the flow's direction."""
-    sent_back = rows["direction"].astype(np.bool_)
-    places = (np.flatnonzero(~sent_back), np.flatnonzero(sent_back))
-    columns = (_columns(len(places[0])), _columns(len(places[1])))
-    done = [0, 0]
-    for begin in range(0, len(rows), CHUNK):
-        part = rows[begin : begin + CHUNK]
-        ends = [int(np.searchsorted(place, begin + CHUNK)) for place in places]
-        picks = [place[since:end] - begin for place, since, end in zip(places, done, ends, strict=True)]
-        for name in _COLUMNS:
-            column = np.ascontiguousarray(part[name])
-            for d in (0, 1):
-                columns[d][name][done[d] : ends[d]] = column[picks[d]]
-        done = ends
-    return _side(places[0], columns[0]), _side(places[1], columns[1])
+    sent_back = rows["direction"] != 0
+    return _side(rows, np.flatnonzero(~sent_back)), _side(rows, np.flatnonzero(sent_back))
 
 
-def _columns(count: int) -> dict[str, npt.NDArray[Any]]:
-    """Empty columns in one block: a large block gets huge pages, many small arrays cost a page fault per 4 KiB."""
-    starts = np.cumsum([0] + [count * np.dtype(kind).itemsize + 63 & ~63 for kind in _COLUMNS.values()])
-    block = np.empty(starts[-1], dtype=np.uint8)
-    return {
-        name: block[start : start + count * np.dtype(kind).itemsize].view(kind)
-        for start, (name, kind) in zip(starts, _COLUMNS.items(), strict=False)
-    }
-
-
-def _side(row: Ints, columns: dict[str, npt.NDArray[Any]]) -> DirectionColumns:
+def _side(rows: Rows, row: Ints) -> DirectionColumns:
+    columns = columns_of(rows, _COLUMNS, row)
     flags = columns["flags"]
     end = columns["seq"] + columns["payload_bytes"]
     if np.bitwise_or.reduce(flags) & (SYN | FIN):

@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from ...core.wire import CWR, ECE, SYN, TCP
+from ...core.wire import CWR, ECE, FIN, RST, SYN, TCP
+from ..arrays import before
 from ..capture import Capture, rows_of_flow
 from ..native import Floats, Ints, Rows
 from ..time_spans import bin_s, binned_bit_s
 from .bytes_in_flight import idle_gaps, in_flight, rounds
-from .capture_position import capture_positions, handshake_ns
 from .columns import SACK_PERMITTED, TIMESTAMP, DirectionColumns, direction_columns
 from .direction import Direction, Total
-from .tcp_events import tcp_events
+from .retransmission import RetransmissionCause
+from .rtt import capture_positions, handshake_ns
 
 NO_SHIFT = 255
 TRUNCATED = 1  # Bit of packets[marks]
@@ -136,7 +137,6 @@ class TcpConnection:
 
 
 def _syn(side: DirectionColumns) -> tuple[int, int] | None:
-    """Options and flags of the first SYN; None: not seen."""
     syns = side.syns
     return (int(side.options[syns[0]]), int(side.flags[syns[0]])) if len(syns) else None
 
@@ -197,5 +197,90 @@ def analyze_tcp(capture: Capture, flow: int, *, at: int | None = None, t0_ns: in
         )
         for d in (0, 1)
     ]
-    begin = int(capture.sources["first_ns"][capture.sources["packets"] > 0].min()) if t0_ns is None else t0_ns
-    return TcpConnection(flow, begin, (directions[0], directions[1]), row, cut)
+    return TcpConnection(flow, capture.first_ns if t0_ns is None else t0_ns, (directions[0], directions[1]), row, cut)
+
+
+MOST = 200  # Events per kind and direction; of further ones only the number is given
+EVENT_NAMES = {
+    RetransmissionCause.FAST: "fast_retransmission",
+    RetransmissionCause.TIMEOUT: "timeout",
+    RetransmissionCause.TAIL_PROBE: "tail_loss_probe",
+    RetransmissionCause.UNKNOWN: "retransmission",
+}
+
+
+def tcp_events(directions: tuple[Direction, Direction], t0_ns: int) -> list[dict[str, Any]]:
+    """Handshake, ends, the first retransmission of each recovery, zero windows; sorted by time, at most 200 of a kind
+    and direction.
+    """
+    events: list[dict[str, Any]] = []
+    for d, direction in enumerate(directions):
+        events += _control(direction, d, t0_ns) + _retransmissions(direction, d, t0_ns) + _windows(direction, d, t0_ns)
+    for begin, length in zip(*idle_gaps(directions[0].data, directions[1].data), strict=True):
+        events.append(
+            {"t_s": (int(begin) - t0_ns) / 1e9, "what": "idle", "direction": None, "for_s": int(length) / 1e9}
+        )
+    return sorted(events, key=lambda event: float(event["t_s"]))
+
+
+def _control(direction: Direction, d: int, t0_ns: int) -> list[dict[str, Any]]:
+    flags = direction.data.flags
+    events = []
+    for bit, name in ((SYN, "syn"), (FIN, "fin"), (RST, "rst")):
+        for place in np.flatnonzero(flags & bit)[:MOST].tolist():
+            t_s = (int(direction.data.time_ns[place]) - t0_ns) / 1e9
+            again = bool(direction.data.is_retransmission[place])
+            event: dict[str, Any] = {"t_s": t_s, "what": name, "direction": d, "again": again}
+            if bit == RST:
+                row, sides = int(direction.data.row[place]), (direction.data, direction.acks)
+                event["unacknowledged_bytes"] = [_outstanding(*ends, row) for ends in (sides, sides[::-1])]
+            events.append(event)
+    return events
+
+
+def _outstanding(sent: DirectionColumns, heard: DirectionColumns, row: int) -> int:
+    """Payload in bytes that one end had sent before a segment and the other had not acknowledged."""
+    since, until = np.searchsorted(heard.row, row), np.searchsorted(sent.row, row)
+    una = max(1, int(heard.highest_ack[since - 1])) if since else 1
+    return max(0, min(int(sent.highest_end[until - 1]), sent.data_end) - una) if until else 0
+
+
+def _retransmissions(direction: Direction, d: int, t0_ns: int) -> list[dict[str, Any]]:
+    all_of = direction.retransmissions
+    if all_of is None:
+        return []
+    events = []
+    beyond = direction.data.highest_end[all_of.segment]
+    una = direction.data.seq[all_of.segment]
+    # a fast recovery begins where nothing sent before the last one is still missing
+    reach = before(np.maximum.accumulate(np.where(all_of.cause == RetransmissionCause.FAST, beyond, 0)), 0)
+    for cause, name in EVENT_NAMES.items():
+        chosen = all_of.cause == cause
+        if cause == RetransmissionCause.FAST:
+            chosen &= una >= reach
+        for row in np.flatnonzero(chosen)[:MOST].tolist():
+            event = {
+                "t_s": (int(direction.data.time_ns[all_of.segment[row]]) - t0_ns) / 1e9,
+                "what": name,
+                "direction": d,
+                "seq": int(direction.data.seq[all_of.segment[row]]),
+                "waited_s": int(all_of.waited_ns[row]) / 1e9,
+                "spurious": bool(all_of.spurious[row]),
+            }
+            if cause == RetransmissionCause.TIMEOUT:
+                event["series"] = int(all_of.series[row])
+            events.append(event)
+    return events
+
+
+def _windows(direction: Direction, d: int, t0_ns: int) -> list[dict[str, Any]]:
+    windows = direction.windows
+    return [
+        {
+            "t_s": (begin - t0_ns) / 1e9,
+            "what": "zero_window",
+            "direction": 1 - d,
+            "for_s": None if end < 0 else (end - begin) / 1e9,
+        }
+        for begin, end in zip(windows.span_begin_ns[:MOST].tolist(), windows.span_end_ns[:MOST].tolist(), strict=True)
+    ]

@@ -15,14 +15,20 @@ from ..native import UNKNOWN, Bools, Ints, Rows
 from ..time_spans import by, kept, longest_gap
 from .ack_information import Reports, Windows, probes_of, reports_of, windows_of
 from .bytes_in_flight import first_flight
-from .capture_position import CapturePosition, smallest
 from .columns import TIMESTAMP, DirectionColumns, before_each
 from .limits import LIMITED, Limit, Sender, echo_ns, limits_of
 from .retransmission import Arrivals, RetransmissionCause, Retransmissions, arrivals_of, retransmissions_of
-from .rtt import Samples, by_sequence, by_timestamps
-from .sender_clock import reaction_ns
+from .rtt import CapturePosition, Samples, by_sequence, by_timestamps, reaction_ns, smallest
 
 Total = float | int | None
+BY_CAUSE = {
+    "fast_retransmitted_packets": RetransmissionCause.FAST,
+    "timeouts": RetransmissionCause.TIMEOUT,
+    "after_timeout_retransmitted_packets": RetransmissionCause.AFTER_TIMEOUT,
+    "tail_loss_probes": RetransmissionCause.TAIL_PROBE,
+    "unknown_retransmitted_packets": RetransmissionCause.UNKNOWN,
+}
+SPURIOUS = ("spurious_retransmitted_packets", "spurious_by_dsack_packets", "spurious_by_timestamps_packets")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -218,33 +224,21 @@ class Direction:
         }
         if classified is None:
             return names | dict.fromkeys(
-                (
-                    "inferred_retransmitted_packets",
-                    "fast_retransmitted_packets",
-                    "timeouts",
-                    "after_timeout_retransmitted_packets",
-                    "tail_loss_probes",
-                    "unknown_retransmitted_packets",
-                    "longest_timeout_series",
-                    "spurious_retransmitted_packets",
-                    "spurious_by_dsack_packets",
-                    "spurious_by_timestamps_packets",
-                )
+                ("inferred_retransmitted_packets", *BY_CAUSE, "longest_timeout_series", *SPURIOUS)
             )
         classified = kept(classified, by(data.time_ns[classified.segment], until_ns))
         has_stamps = self.blocks is not None and bool((data.options & TIMESTAMP).any())
         dsack_known = bool(self.sack) or bool(self.acks.sack_blocks.any())
+        spurious = (
+            (classified.spurious, has_stamps or dsack_known),
+            (classified.by_dsack, dsack_known),
+            (classified.by_timestamps, has_stamps),
+        )
         return names | {
             "inferred_retransmitted_packets": int((~again[classified.segment]).sum()),
-            "fast_retransmitted_packets": classified.count(RetransmissionCause.FAST),
-            "timeouts": classified.count(RetransmissionCause.TIMEOUT),
-            "after_timeout_retransmitted_packets": classified.count(RetransmissionCause.AFTER_TIMEOUT),
-            "tail_loss_probes": classified.count(RetransmissionCause.TAIL_PROBE),
-            "unknown_retransmitted_packets": classified.count(RetransmissionCause.UNKNOWN),
+            **{name: int((classified.cause == cause).sum()) for name, cause in BY_CAUSE.items()},
             "longest_timeout_series": int(classified.series.max(initial=0)),
-            "spurious_retransmitted_packets": int(classified.spurious.sum()) if has_stamps or dsack_known else None,
-            "spurious_by_dsack_packets": int(classified.by_dsack.sum()) if dsack_known else None,
-            "spurious_by_timestamps_packets": int(classified.by_timestamps.sum()) if has_stamps else None,
+            **{name: int(of.sum()) if known else None for name, (of, known) in zip(SPURIOUS, spurious, strict=True)},
         }
 
     def disordered(self, until_ns: int | None = None) -> dict[str, Total]:
@@ -264,7 +258,7 @@ class Direction:
         return {
             "duplicate_acks": int(reports.duplicate.sum()),
             "sack_blocks": int(self.acks.sack_blocks.sum()),
-            "dsacks": len(reports.dsack_segment) if seen else None,
+            "dsacks": len(reports.dsack[0]) if seen else None,
         }
 
     def _sender(self) -> dict[str, Total]:

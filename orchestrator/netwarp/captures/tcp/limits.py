@@ -13,11 +13,11 @@ import enum
 import numpy as np
 
 from ...core.wire import FIN, PSH, RST, SYN
+from ..arrays import run_begins
 from ..capture import AT_REST_NS
 from ..native import UNKNOWN, Bools, Ints
 from .columns import TIMESTAMP, DirectionColumns
-from .rtt import Samples
-from .sender_clock import queued_ns
+from .rtt import Samples, queued_ns
 
 # A sender answers an acknowledgement within this time (a tick of its timestamps, by which it is known, included)
 REACTION_NS = 2_000_000
@@ -115,10 +115,10 @@ def limits_of(
 
 def _spell_ns(holds: Bools, bounds: Ints) -> Ints:
     """For each interval the length of the spell of equal ones that it belongs to."""
-    first = np.flatnonzero(np.diff(holds, prepend=not holds[0]))
-    spell = np.cumsum(np.diff(holds, prepend=holds[0])) if len(holds) else first
-    length: Ints = np.diff(bounds[np.append(first, len(holds))])[spell]
-    return length
+    begins = run_begins(holds)
+    spell = np.cumsum(begins) - 1
+    lengths: Ints = np.diff(bounds[np.append(np.flatnonzero(begins), len(holds))])[spell]
+    return lengths
 
 
 def echo_ns(data: DirectionColumns, acks: DirectionColumns) -> int | None:

@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ...core.wire import RST, SYN
+from ..arrays import before, latest, rank_in_run, run_begins
 from ..native import UNKNOWN, Bools, Ints
 from .ack_information import Reports, spurious_by_dsack, spurious_by_timestamps
 from .columns import TIMESTAMP, DirectionColumns
-from .sender_clock import TICK_NS, heard, queued_ns, unwrapped
+from .rtt import TICK_NS, heard, queued_ns, unwrapped
 
 DUPLICATES_FOR_FAST = 3  # RFC 5681 3.2
 # If a second wait is this many times the first, it was backed off (RFC 6298 5.5), so the first was a timeout as well
@@ -58,10 +59,6 @@ class Retransmissions:
     series: Ints
     by_dsack: Bools
     by_timestamps: Bools
-
-    def count(self, *causes: RetransmissionCause) -> int:
-        """Number of retransmissions of these classes."""
-        return int(sum(np.count_nonzero(self.cause == cause) for cause in causes))
 
     @property
     def spurious(self) -> Bools:
@@ -131,8 +128,8 @@ def retransmissions_of(
     several = undone & single if len(unseen) else single & False
     after = _after_timeout(state, timer, begins=timer & ~(undone & ~single) & ~several) & ~timer
     if len(unseen):  # and what it sent again first may be lost as well: from a round trip later on
-        latest = np.maximum.accumulate(np.where(timer, state.made_ns, UNKNOWN)) if len(timer) else segment
-        later = after & (state.made_ns - latest > 2 * own_ns)
+        since_ns = np.maximum.accumulate(np.where(timer, state.made_ns, UNKNOWN))
+        later = after & (state.made_ns - since_ns > 2 * own_ns)
         unclear = after & _descended(state, timer, later)
         after, doubtful = after & ~unclear, doubtful | unclear
     # after an RTO of silence what preceded this may have been a timeout of data that never got here
@@ -227,21 +224,20 @@ def _state_of(data: DirectionColumns, acks: DirectionColumns, reports: Reports, 
     advanced = at_making(np.maximum.accumulate(np.where(acks.advances, acks.time_ns + near_ns, UNKNOWN)), begin_ns)
     previous = np.maximum(0, segment - 1)
     moved = np.concatenate([[UNKNOWN], acks.highest_ack])
-    moved_since = np.where(
-        moved[heard(data, acks, previous)] < moved[known], made_ns[previous] if len(data) else 0, begin_ns
-    )
+    moved_since = np.where(moved[heard(data, acks, previous)] < moved[known], made_ns[previous], begin_ns)
     advanced = np.maximum(advanced, moved_since)  # an acknowledgement may have been lost on its way from here
     earlier, last, next_sent = _history(data, segment)
     # of what was never seen, the first transmission was after what precedes it by number, and before what follows
     reach = np.concatenate([[UNKNOWN], data.highest_end])[last]
-    before = np.minimum(np.searchsorted(data.highest_end, reach), max(0, len(data) - 1))
+    first = np.minimum(np.searchsorted(data.highest_end, reach), max(0, len(data) - 1))
     unseen = ~data.is_retransmission[segment] & (seq >= reach)
-    since_ns = _overtaken(data, acks, reports, segment, np.where(unseen, before, last), known, made_ns)
+    since_ns = _overtaken(data, acks, reports, segment, np.where(unseen, first, last), known, made_ns)
     silence = np.diff(made_ns, prepend=made_ns[:1])
     alone, answered_next = _followed(data, acks, segment, known)
+    same_tick, same_knowledge = (stamp[segment] == stamp[last] for stamp in (data.ts_val, data.ts_ecr))
     order = np.argsort(made_ns, kind="stable")
     highest_made = np.zeros(len(data), dtype=np.int64)
-    highest_made[order] = np.maximum.accumulate(data.highest_end[order]) if len(data) else 0
+    highest_made[order] = np.maximum.accumulate(data.highest_end[order])
     return _State(
         seq=seq,
         end=data.end[segment],
@@ -265,15 +261,9 @@ def _state_of(data: DirectionColumns, acks: DirectionColumns, reports: Reports, 
         overtaken_ns=np.maximum(0, since_ns - near_ns),
         alone=alone,
         answered_next=answered_next,
-        silence_before_ns=np.where(unseen, silence[before], 0) if len(data) else segment,
-        copied=~unseen & (data.options[segment] & TIMESTAMP != 0) & _alike(data, segment, last),
+        silence_before_ns=np.where(unseen, silence[first], 0),
+        copied=~unseen & (data.options[segment] & TIMESTAMP != 0) & same_tick & same_knowledge,
     )
-
-
-def _alike(data: DirectionColumns, segment: Ints, last: Ints) -> Bools:
-    """For each: was it made in the same tick as the last one of that number, with the same knowledge?"""
-    alike: Bools = (data.ts_val[segment] == data.ts_val[last]) & (data.ts_ecr[segment] == data.ts_ecr[last])
-    return alike
 
 
 def _last_rtt_ns(data: DirectionColumns, acks: DirectionColumns, known: Ints, near_ns: int, made_ns: Ints) -> Ints:
@@ -292,7 +282,7 @@ def _followed(data: DirectionColumns, acks: DirectionColumns, segment: Ints, kno
     """For each retransmission, of the next segment with data: had more been heard when it was made, or is it much
     later? was the retransmission acknowledged before it, or is it the same again? known: heard before each.
     """
-    carries = np.flatnonzero((data.payload_bytes > 0) & (data.flags & (SYN | RST) == 0))
+    carries = data.carries
     place = np.searchsorted(carries, segment, side="right")
     if not len(carries):
         return place >= 0, place >= 0
@@ -342,12 +332,12 @@ def _newest_reported(data: DirectionColumns, acks: DirectionColumns, reports: Re
     newest = np.full(len(acks), -1)
     order = np.argsort(data.seq[segment], kind="stable")
     number, sent = data.seq[segment[order]], np.append(segment[order], -1)
-    ranges = np.searchsorted(number, [reports.newest_start, reports.newest_end])
+    by, start, end = reports.newest
+    ranges = np.searchsorted(number, [start, end])
     holds = np.flatnonzero(ranges[0] < ranges[1])
     if len(holds):
         last = np.maximum.reduceat(sent, ranges[:, holds].T.ravel())[::2]
-        by = reports.newest_segment[holds]
-        newest[by] = np.where(data.row[last] < acks.row[by], last, -1)
+        newest[by[holds]] = np.where(data.row[last] < acks.row[by[holds]], last, -1)
     return np.maximum.accumulate(newest)
 
 
@@ -361,13 +351,12 @@ def _history(data: DirectionColumns, segment: Ints) -> tuple[Ints, Ints, Ints]:
     following = np.full(len(segment), np.iinfo(np.int64).max)
     for number in (data.seq[segment], data.end[segment]):
         order = np.argsort(number, kind="stable")  # of one number in the order of time
-        same = np.concatenate([[False], number[order][1:] == number[order][:-1]]) if len(order) else order > 0
+        same = ~run_begins(number[order])
         rows = segment[order]
-        rank = np.arange(len(order)) - np.maximum.accumulate(np.where(same, 0, np.arange(len(order))))
         again, previous = order[same], order[:-1][same[1:]]
         last[again] = np.maximum(last[again], rows[:-1][same[1:]])
         following[previous] = np.minimum(following[previous], data.time_ns[rows[same]])
-        earlier[order] = np.maximum(earlier[order], rank)
+        earlier[order] = np.maximum(earlier[order], rank_in_run(~same))
     return earlier, last, following
 
 
@@ -380,26 +369,21 @@ def _after_timeout(state: _State, timer: Bools, begins: Bools) -> Bools:
     """For each: was it sent in the slow start that a timeout begins, up to the highest number sent by then? A
     retransmission of it that RACK shows to be lost begins a fast recovery instead (Linux: FLAG_LOST_RETRANS).
     """
-    place = np.arange(len(timer))
-    latest = np.maximum.accumulate(np.where(timer, place, -1)) if len(timer) else place
-    lost_again = ~timer & state.overtaken & (state.earlier > 0) & (latest >= 0) & (state.last >= state.segment[latest])
+    timeout = latest(timer)
+    lost_again = ~timer & state.overtaken & (state.earlier > 0) & (timeout >= 0)
+    lost_again &= state.last >= state.segment[timeout]
     # the segment of a timeout may pass in a queue what was sent before it (Linux gives it another hash: fq, fq_codel)
-    lost_again &= state.made_ns - state.unanswered_ns >= state.made_ns[latest]
-    ended = np.maximum.accumulate(np.where(lost_again, place, -1)) > latest if len(timer) else lost_again
-    return _open(state, begins) & ~ended
+    lost_again &= state.made_ns - state.unanswered_ns >= state.made_ns[timeout]
+    return _open(state, begins) & (latest(lost_again) <= timeout)
 
 
 def _descended(state: _State, timer: Bools, later: Bools) -> Bools:
     """For each: is it, or one of `later` before it since the last timeout, not above all those since that timeout? What
     a timeout begins goes through the lost numbers once, upwards; a fast recovery that follows begins below again.
     """
-    place = np.arange(len(timer))
-    spell = np.cumsum(timer)
-    step = int(state.seq.max(initial=0)) + 1
-    top = np.maximum.accumulate(spell * step + state.seq) if len(place) else place
-    down = later & (state.seq + spell * step < top)
-    began, ended = (np.maximum.accumulate(np.where(mask, place, -1)) for mask in (timer, down))
-    return ended > began if len(place) else down
+    height = np.cumsum(timer) * (int(state.seq.max(initial=0)) + 1) + state.seq
+    down = later & (height < np.maximum.accumulate(height))
+    return latest(down) > latest(timer)
 
 
 def _undone(state: _State, timer: Bools, eifel: Bools) -> tuple[Bools, Bools]:
@@ -410,7 +394,7 @@ def _undone(state: _State, timer: Bools, eifel: Bools) -> tuple[Bools, Bools]:
     undone, single = np.zeros((2, len(timer)), dtype=np.bool_)
     rows = np.flatnonzero(timer)
     if len(rows):
-        number = np.cumsum(np.concatenate([[True], state.una[rows][1:] != state.una[rows][:-1]])) - 1
+        number = np.cumsum(run_begins(state.una[rows])) - 1
         last = np.append(np.flatnonzero(np.diff(number)), len(rows) - 1)
         undone[rows] = eifel[rows[last]][number]
         single[rows] = ((np.bincount(number) == 1) & (state.earlier[rows[last]] > 0))[number]
@@ -421,18 +405,14 @@ def _open(state: _State, begins: Bools) -> Bools:
     """For each: was it sent before everything sent up to the begin of a recovery was acknowledged (the recovery point,
     RFC 6675 5).
     """
-    point = np.maximum.accumulate(np.where(begins, state.highest_made, UNKNOWN)) if len(begins) else state.una
-    return state.una < point
+    return state.una < np.maximum.accumulate(np.where(begins, state.highest_made, UNKNOWN))
 
 
 def _series(una: Ints, timeout: Bools) -> Ints:
     """Number of consecutive timeouts at the same SND.UNA."""
     series = np.zeros(len(una), dtype=np.int64)
     rows = np.flatnonzero(timeout)
-    if len(rows):
-        fresh = np.concatenate([[True], una[rows][1:] != una[rows][:-1]])
-        place = np.arange(len(rows))
-        series[rows] = place - np.maximum.accumulate(np.where(fresh, place, 0)) + 1
+    series[rows] = rank_in_run(run_begins(una[rows])) + 1
     return series
 
 
@@ -459,9 +439,8 @@ def arrivals_of(data: DirectionColumns, rtt_min_ns: int | None) -> Arrivals:
     segment that arrived before it means an original, a newer one a retransmission. Otherwise: a segment that arrives
     sooner than a round trip after the gap appeared cannot be an answer to it.
     """
-    counts = (data.payload_bytes > 0) & (data.flags & (SYN | RST) == 0)
-    before = np.concatenate([[UNKNOWN], data.highest_end[:-1]]) if len(data) else data.seq
-    segment = np.flatnonzero(counts & (data.new_bytes > 0) & (data.end <= before))
+    filling = (data.new_bytes > 0) & (data.end <= before(data.highest_end, UNKNOWN))
+    segment = data.carries[filling[data.carries]]
     none = np.zeros(len(segment), dtype=np.bool_)
     if not len(segment):
         return Arrivals(segment, none, none, segment, none)
@@ -473,6 +452,5 @@ def arrivals_of(data: DirectionColumns, rtt_min_ns: int | None) -> Arrivals:
     age = (data.ts_val[segment] - data.ts_val[beyond]).view(np.int32)
     reordered, repaired = stamped & (age < 0), stamped & (age > 0)
     if rtt_min_ns is not None:
-        soon = ~reordered & ~repaired & (late < rtt_min_ns)
-        reordered |= soon
+        reordered |= ~repaired & (late < rtt_min_ns)
     return Arrivals(segment, reordered, repaired, late, repaired | (stamped & ~reordered))

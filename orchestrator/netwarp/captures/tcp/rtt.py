@@ -1,4 +1,5 @@
-"""Round-trip times from a capture: by sequence numbers, and by the timestamp option.
+"""Round-trip times from a capture (by sequence numbers, by the timestamp option, of the handshake), the position of the
+capture that they show, and the times at which a sender made its segments (its TSval clock, RFC 7323 4).
 
 They are measured at the capture point: from a segment that passes it to the acknowledgement that comes back. Only at
 the data's sender is this the complete round trip. Both include the receiver's delay of the acknowledgement (RFC 9293
@@ -12,12 +13,14 @@ import functools
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from ...core.wire import RST
-from ..native import Bools, Ints
+from ..arrays import before, run_begins
+from ..capture import NEAR
+from ..native import UNKNOWN, Bools, Floats, Ints
 from ..time_spans import by, kept
 from .columns import TIMESTAMP, DirectionColumns
-from .sender_clock import nearest, unwrapped
 
 QUANTILES = (0, 0.5, 0.95)
 
@@ -30,9 +33,8 @@ class Samples:
     rtt_ns: Ints
 
     @functools.cached_property
-    def _ordered(self) -> Ints:
-        """In the places of QUANTILES what sorting would put there."""
-        return np.partition(self.rtt_ns, sorted({self._rank(share) for share in QUANTILES}))
+    def _quantiles_ns(self) -> Floats:
+        return np.quantile(self.rtt_ns, QUANTILES, method="inverted_cdf")
 
     @classmethod
     def within(cls, connections: Sequence[Samples], until_ns: int | None) -> Samples:
@@ -52,16 +54,11 @@ class Samples:
             f"{name}_{which}_s": self.quantile_s(share) for which, share in shares.items()
         }
 
-    def _rank(self, share: float) -> int:
-        return max(0, int(np.ceil(share * len(self.rtt_ns))) - 1)
-
     def quantile_s(self, share: float) -> float | None:
         """The smallest sample that at least `share` (one of QUANTILES) of the samples do not exceed; None: no
         samples.
         """
-        if share not in QUANTILES:
-            raise ValueError(f"{share} is none of {QUANTILES}")
-        return float(self._ordered[self._rank(share)]) / 1e9 if len(self.rtt_ns) else None
+        return float(self._quantiles_ns[QUANTILES.index(share)]) / 1e9 if len(self.rtt_ns) else None
 
 
 def by_sequence(data: DirectionColumns, acks: DirectionColumns) -> Samples:
@@ -72,33 +69,27 @@ def by_sequence(data: DirectionColumns, acks: DirectionColumns) -> Samples:
     """
     advancing = np.flatnonzero(acks.advances)
     ack = acks.highest_ack[advancing]
-    before = np.concatenate([[0], ack[:-1]])  # the first one acknowledges from the SYN on
+    acked = before(ack, 0)  # the first one acknowledges from the SYN on
     last = np.searchsorted(data.highest_end, ack)  # the segment that carried the byte before `ack` first
     known = (last < len(data)) & (ack > 0)
     last = np.minimum(last, max(0, len(data) - 1))
     if not len(data):
         return Samples(advancing[:0], advancing[:0])
-    # bytes [before, ack) were carried first by segments first..last; anything odd among those: no sample
-    first = np.searchsorted(data.highest_end, before, side="right")
+    # bytes [acked, ack) were carried first by segments first..last; anything odd among those: no sample
+    first = np.searchsorted(data.highest_end, acked, side="right")
     known &= (acks.row[advancing] > data.row[last]) & (data.seq[last] < ack)  # else it was sent before the capture
-    marks = _odd_until(data)
+    marks = np.concatenate([[0], np.cumsum(_odd(data))])
     known &= marks[last + 1] == marks[np.minimum(first, last)]
-    known &= ~_touches_odd(data, before, ack)
+    known &= ~_touches_odd(data, acked, ack)
     chosen = advancing[known]
     rtt = acks.time_ns[chosen] - data.time_ns[last[known]]
     there = rtt >= 0
     return Samples(acks.time_ns[chosen][there], rtt[there])
 
 
-def _odd_until(data: DirectionColumns) -> Ints:
-    """The number of the first k segments that came below a number seen before them (out of order, or retransmitted)."""
-    return np.concatenate([[0], np.cumsum(_odd(data))])
-
-
 def _odd(data: DirectionColumns) -> Bools:
-    highest = np.concatenate([[np.iinfo(np.int64).min], data.highest_end[:-1]])
-    odd: Bools = (data.end > data.seq) & (data.seq < highest)
-    return odd
+    """Those that came below a number seen before them (out of order, or retransmitted)."""
+    return (data.end > data.seq) & (data.seq < before(data.highest_end, UNKNOWN))
 
 
 def _touches_odd(data: DirectionColumns, low: Ints, high: Ints) -> Bools:
@@ -127,11 +118,8 @@ def by_timestamps(data: DirectionColumns, acks: DirectionColumns) -> Samples:
 
     It counts from the first segment with the echoed TSval, so it is too long by at most one tick of the sender's clock.
     """
-    stamped = np.flatnonzero((data.options & TIMESTAMP != 0) & (data.flags & RST == 0))
-    if len(stamped):  # of the segments of one tick the first
-        values = data.ts_val[stamped]
-        stamped = stamped[np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1])]
-    echoing = np.flatnonzero(acks.advances & (acks.options & TIMESTAMP != 0) & (acks.flags & RST == 0))
+    stamped = data.stamped[run_begins(data.ts_val[data.stamped])]  # of the segments of one tick the first
+    echoing = acks.stamped[acks.advances[acks.stamped]]
     if not len(stamped) or not len(echoing):
         return Samples(stamped[:0], stamped[:0])
     sent = np.maximum.accumulate(unwrapped(data.ts_val[stamped]))
@@ -144,3 +132,152 @@ def by_timestamps(data: DirectionColumns, acks: DirectionColumns) -> Samples:
     rtt = acks.time_ns[chosen] - data.time_ns[stamped[place[fits]]]
     there = rtt >= 0
     return Samples(acks.time_ns[chosen][there], rtt[there])
+
+
+@dataclasses.dataclass(frozen=True)
+class CapturePosition:
+    """The position as the sender of one direction sees it. near_ns, far_ns: time from the capture point to that sender
+    and back, and to the other end and back, from the handshake; None: not seen. given: the position that the caller
+    states, which takes precedence (True: at the sender).
+    """
+
+    near_ns: int | None = None
+    far_ns: int | None = None
+    given: bool | None = None
+
+    @property
+    def share(self) -> float | None:
+        """0: at the sender; 1: at the other end; None: not known."""
+        if self.given is not None:
+            return 0.0 if self.given else 1.0
+        if self.near_ns is None or self.far_ns is None or self.near_ns + self.far_ns == 0:
+            return None
+        return self.near_ns / (self.near_ns + self.far_ns)
+
+    @property
+    def is_near(self) -> bool:
+        """True if the capture was taken at the sender."""
+        return self.share is not None and self.share < NEAR
+
+    @property
+    def is_far(self) -> bool:
+        """True if the capture was taken at the other end."""
+        return self.share is not None and self.share > 1 - NEAR
+
+    @property
+    def round_trip_ns(self) -> int | None:
+        """The round-trip time of the handshake: both parts."""
+        return None if self.near_ns is None or self.far_ns is None else self.near_ns + self.far_ns
+
+
+def capture_positions(handshake: tuple[int, int] | None, at: int | None) -> tuple[CapturePosition, CapturePosition]:
+    """The positions for both directions. handshake: SYN to SYN+ACK and SYN+ACK to ACK, ns; at: the direction whose
+    sender the capture is known to be at.
+    """
+    to_responder, to_initiator = handshake if handshake else (None, None)
+    given = [None if at is None else at == d for d in (0, 1)]
+    return CapturePosition(to_initiator, to_responder, given[0]), CapturePosition(to_responder, to_initiator, given[1])
+
+
+def smallest(values: Ints, other: int | None) -> int | None:
+    """The smallest of all values; None if there is none."""
+    known = [int(np.min(values))] if len(values) else []
+    return min(known + ([] if other is None else [other]), default=None)
+
+
+def handshake_ns(initiator: DirectionColumns, responder: DirectionColumns) -> tuple[int, int] | None:
+    """Time from SYN to SYN+ACK, and from SYN+ACK to the initiator's first ACK of it, at the capture point; None: not
+    all seen.
+
+    Also None if a SYN or SYN+ACK was sent twice: it is not known which of them was answered (Karn).
+    """
+    asked = initiator.syns
+    answered = responder.syns
+    if len(asked) != 1 or len(answered) != 1:
+        return None
+    since = int(np.searchsorted(initiator.row, responder.row[answered[0]], side="right"))
+    taken = since + np.flatnonzero(initiator.ack[since:] > 0)
+    if not len(taken) or initiator.row[asked[0]] > responder.row[answered[0]]:
+        return None
+    moments = initiator.time_ns[asked[0]], responder.time_ns[answered[0]], initiator.time_ns[taken[0]]
+    return int(moments[1] - moments[0]), int(moments[2] - moments[1])
+
+
+TICK_NS = 1_000_000  # Tick of the usual clock of TSval (Linux, Windows, FreeBSD, macOS)
+# A clock this close to one tick a millisecond is the usual one: a queue explains the rest in a short connection
+USUAL = (0.6, 1.6)
+BLOCK_NS = 30_000_000_000  # In this time two clocks drift apart by less than is of interest (3 ms at 100 ppm)
+
+
+def queued_ns(data: DirectionColumns) -> Ints:
+    """Time each segment spent between its sender's stack and the capture point beyond the shortest such time around it,
+    to one tick of the sender's clock. 0: no queue, or no timestamps.
+    """
+    queued = np.zeros(len(data), dtype=np.int64)
+    stamped = data.stamped
+    if len(stamped) < 2:
+        return queued
+    time_ns, ticks = data.time_ns[stamped], unwrapped(data.ts_val[stamped])
+    ticks -= ticks[0]
+    if ticks[-1] <= 0 or time_ns[-1] <= time_ns[0]:
+        return queued
+    tick_ns = int(time_ns[-1] - time_ns[0]) / int(ticks[-1])
+    if USUAL[0] < tick_ns / TICK_NS < USUAL[1]:
+        tick_ns = TICK_NS
+    beyond = time_ns - time_ns[0] - np.round(ticks * tick_ns).astype(np.int64)
+    block = np.maximum.accumulate(time_ns - time_ns[0]) // BLOCK_NS
+    begins = np.flatnonzero(run_begins(block))
+    least = np.minimum.reduceat(beyond, begins)
+    least = np.minimum(least, np.minimum(np.append(least[1:], least[-1]), np.append(least[0], least[:-1])))
+    least = np.repeat(least, np.diff(np.append(begins, len(stamped))))
+    queued[stamped] = np.maximum(0, beyond - least - round(tick_ns))
+    return queued
+
+
+def heard(data: DirectionColumns, acks: DirectionColumns, segment: Ints) -> Ints:
+    """Number of the other end's segments that each of these can have answered: at most those captured before it, and
+    none whose TSval is newer than the one it echoes (where nothing but acknowledgements came since).
+    """
+    known = data.before[segment]
+    stamped = acks.stamped
+    echoes = (data.options[segment] & TIMESTAMP != 0) & (known > 0)
+    if not len(stamped) or not echoes.any():
+        return known
+    clock = np.maximum.accumulate(unwrapped(acks.ts_val[stamped]))
+    last = np.searchsorted(stamped, known) - 1  # the last stamped one before each
+    echoes &= last >= 0
+    echo = nearest(data.ts_ecr[segment], clock[np.maximum(last, 0)])
+    newer = np.searchsorted(clock, echo, side="right")  # the first with a newer TSval
+    echoes &= (newer > 0) & (newer <= last)
+    until = stamped[np.minimum(newer, len(stamped) - 1)]
+    # a segment beyond payload that is not acknowledged yet does not renew the echo (RFC 7323 4.3)
+    bare = np.maximum(until - 1, 0)
+    echoes &= (acks.payload_bytes[bare] == 0) & (acks.end[bare] == acks.seq[np.maximum(known - 1, 0)])
+    return np.where(echoes, until, known)
+
+
+def reaction_ns(data: DirectionColumns, acks: DirectionColumns) -> int | None:
+    """The time from a segment of the other end to one with payload that shows by its echo to answer it, from the
+    capture point to the sender and back: the shortest but for one in a hundred (a busy machine's clock errs at times).
+    None: no timestamps.
+    """
+    carries = np.flatnonzero((data.payload_bytes > 0) & (data.options & TIMESTAMP != 0) & (data.before > 0))
+    if not len(carries):
+        return None
+    last = heard(data, acks, carries) - 1
+    answers = (last >= 0) & (acks.ts_val[last] == data.ts_ecr[carries])
+    times_ns = (data.time_ns[carries] - acks.time_ns[last])[answers]
+    return max(0, int(np.quantile(times_ns, 0.01, method="lower"))) if len(times_ns) else None
+
+
+def unwrapped(values: npt.NDArray[np.uint32]) -> Ints:
+    """32-bit numbers that wrap around, as 64-bit ones: each is taken as the nearest to the one before it."""
+    if not len(values):
+        return np.zeros(0, dtype=np.int64)
+    steps = np.diff(values).view(np.int32)  # uint32 differences wrap as they should
+    return np.concatenate([[0], np.cumsum(steps, dtype=np.int64)]) + int(values[0])
+
+
+def nearest(values: npt.NDArray[np.uint32], to: Ints) -> Ints:
+    """32-bit numbers as the 64-bit ones nearest to other numbers."""
+    return to + (values - to.astype(np.uint32)).view(np.int32).astype(np.int64)

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...captures.capture import read_captures
+from ...captures.hop_joins import NOWHERE, match_packets
 from ...captures.native import Bools, Ints, Rows
-from ...captures.packet_matching import NOWHERE, match_packets
 from ...core.errors import CaptureError
 from ...core.wire import UDP
 

@@ -12,8 +12,8 @@ import dataclasses
 import numpy as np
 
 from ...captures.capture import read_captures
+from ...captures.hop_joins import NOWHERE, match_packets
 from ...captures.native import Bools, Ints, Rows
-from ...captures.packet_matching import NOWHERE, match_packets
 from ...core.types import Cell, Flow, LinkImpairment
 from ...core.wire import ETHERNET_HEADER_BYTES
 from ..delivery import aborted_ns

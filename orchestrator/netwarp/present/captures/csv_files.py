@@ -11,7 +11,7 @@ import numpy as np
 
 from ...captures import FileSummary, Join
 from ...captures.connection import Connection
-from ...captures.other_traffic import conversations_of
+from ...captures.summary import conversations_of
 from ...captures.time_sequence import time_sequence
 from ...core.errors import StoreError
 from ...results.rows import Field, Rows

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...captures.capture import NEAR
-from ...captures.connection import Connection, Multipath
+from ...captures.connection import Connection
+from ...captures.mptcp import MptcpConnection
 from ...core.numbers import fixed, readable, with_unit
 from ...core.units import counted
 from .words import delays, seconds
@@ -221,7 +222,7 @@ def _paths(connection: Connection) -> Lines:
     return lines
 
 
-def multipath_lines(multipath: Multipath) -> Lines:
+def multipath_lines(multipath: MptcpConnection) -> Lines:
     """An MPTCP connection's data level, and what each subflow carried of it."""
     totals = multipath.totals
     subflows = [
@@ -244,7 +245,7 @@ def multipath_lines(multipath: Multipath) -> Lines:
     ])  # fmt: skip
 
 
-def multipath_title(multipath: Multipath) -> str:
+def multipath_title(multipath: MptcpConnection) -> str:
     """MPTCP version 1 of flows 1 and 2."""
     flows = " and ".join(map(str, multipath.flows))
     rest = "" if multipath.complete else ", its handshake not in the capture"

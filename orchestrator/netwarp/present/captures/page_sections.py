@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from ...captures import FileSummary, Join
-from ...captures.connection import Connection, Multipath
+from ...captures.connection import Connection
 from ...captures.findings import hop_findings
 from ...captures.hop_joins import Hop
+from ...captures.mptcp import MptcpConnection
 from ...core.errors import StoreError
 from ...core.numbers import fixed, with_unit
 from ...core.units import counted
@@ -184,7 +185,7 @@ def _width(lines: Sequence[Sequence[str]]) -> int:
     return sum(2 + max(len(cell) for cell in column) for column in zip(*lines, strict=True))
 
 
-def _multipath(multipath: Multipath, file: int) -> Part:
+def _multipath(multipath: MptcpConnection, file: int) -> Part:
     name = f"file{file}-mptcp{multipath.number}"
     lines = [_line(key, pair) for key, pair in multipath.series.items() if key.startswith("sent_bytes")]
     events = [(event["t_s"], event_text(event)) for event in multipath.events[:EVENTS]]

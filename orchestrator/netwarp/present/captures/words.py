@@ -7,7 +7,7 @@ from typing import Any
 
 from ...captures.capture import Capture
 from ...captures.connection import Connection
-from ...captures.other_traffic import other_traffic
+from ...captures.summary import other_traffic
 from ...core.numbers import DASH, fixed, readable, scale, with_unit
 from ...core.units import counted
 

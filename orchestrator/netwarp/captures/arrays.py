@@ -1,4 +1,4 @@
-"""Vectorised queries about intervals of TSNs: sorting, searching and covering without loops in Python."""
+"""Vectorised queries about arrays: runs, ranges, sorting, searching and covering without loops in Python."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from ..native import Ints
+from .native import Bools, Ints, Rows
 
 DENSE = 4  # Numbers of which at least one in four occurs are counted instead of sorted
 
@@ -43,14 +43,36 @@ def search_ascending(thresholds: Ints, values: Ints, side: Literal["left", "righ
     return np.repeat(np.arange(len(thresholds) + 1), np.diff(cuts, prepend=0, append=len(values)))
 
 
-def run_starts(values: Ints) -> Ints:
-    """Indices at which the value differs from the one before. `values` must be sorted."""
-    return np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]])[: len(values)])
+def before(values: Rows, initial: float) -> Rows:
+    """The value before each; `initial` before the first."""
+    return np.concatenate([np.array([initial], dtype=values.dtype), values])[: len(values)]
 
 
-def run_lengths(values: Ints) -> Ints:
+def run_begins(values: Rows) -> Bools:
+    """True where the value differs from the one before, and for the first."""
+    return np.concatenate([[True], values[1:] != values[:-1]])[: len(values)]
+
+
+def run_lengths(values: Rows) -> Ints:
     """Lengths of the runs of equal neighbours; for sorted values, how often each value occurs."""
-    return np.diff(run_starts(values), append=len(values))
+    return np.diff(np.flatnonzero(run_begins(values)), append=len(values))
+
+
+def latest(mask: Bools) -> Ints:
+    """The last place up to each at which the mask is True; -1: none."""
+    return np.maximum.accumulate(np.where(mask, np.arange(len(mask)), -1))
+
+
+def rank_in_run(begins: Bools) -> Ints:
+    """0, 1, 2, ... within each run; begins: where one starts."""
+    return np.arange(len(begins)) - latest(begins)
+
+
+def spread(first: Rows, counts: Rows) -> tuple[Ints, Ints]:
+    """The indices of the ranges [first, first + count), one after the other: the range of each, and the index."""
+    many = counts.astype(np.int64)
+    owner = np.repeat(np.arange(len(many)), many)
+    return owner, np.arange(len(owner)) + (first.astype(np.int64) - np.cumsum(many) + many)[owner]
 
 
 def first_interval_covering(low: Ints, high: Ints, size: int) -> Ints:
