@@ -11,7 +11,7 @@
     netwarp.report(run.path)
     netwarp.analyze_captures(["a.pcap"]).files              # captures of any origin
 
-`run`, `resume`, `calibrate` and `agree_backends` take `progress`, a function that is called with an `Event` each.
+`run`, `calibrate` and `agree_backends` take `progress`, a function that is called with an `Event` each.
 Nothing prints or exits; every error is a NetwarpError. A name is imported when it is first used.
 """
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from .engine.planning import plan_experiment
     from .engine.run_again import agree_backends, replay, verify
     from .engine.run_directory import Run, open_run
-    from .engine.running import RunInterrupted, RunOutOfSpace, resume, run
+    from .engine.running import RunInterrupted, RunOutOfSpace, run
     from .experiment.study import load_experiment
     from .results.run_comparison import RunComparison
 
@@ -70,7 +70,7 @@ _DEFINED_IN = {
     "engine.planning": ("plan_experiment",),
     "engine.run_directory": ("Run", "open_run"),
     "engine.run_again": ("agree_backends", "replay", "verify"),
-    "engine.running": ("RunInterrupted", "RunOutOfSpace", "resume", "run"),
+    "engine.running": ("RunInterrupted", "RunOutOfSpace", "run"),
     "experiment.study": ("load_experiment",),
     "results.run_comparison": ("RunComparison",),
 }  # fmt: skip
@@ -83,7 +83,7 @@ __all__ = [
     "RunComparison", "RunInterrupted", "RunOutOfSpace", "SpecError", "StoreError", "__version__", "agree_backends",
     "agree_runs", "analyze", "analyze_captures", "calibrate", "claims_by_sources", "compare_exactly", "compare_runs",
     "export_captures", "export_har", "load_experiment", "load_run", "merge_runs", "open_run",
-    "plan_experiment", "remove_captures", "remove_derived", "replay", "report", "resume", "run", "unpack",
+    "plan_experiment", "remove_captures", "remove_derived", "replay", "report", "run", "unpack",
     "verify",
 ]  # fmt: skip
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import tarfile
 import tempfile
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from ..core.errors import SpecError, StoreError
 from ..core.types import Cell
-from ..store.run_dir import UNFINISHED, read_json
+from ..store.run_dir import read_json, whole_file
 from .run_directory import open_run
 
 SUFFIX = ".tar.xz"
@@ -44,17 +43,11 @@ def bundle(run_dir: str | Path, out: str | Path) -> Path:
             raise SpecError(f"{run.path}: {cell_id} was never analysed, so its captures have no hash: netwarp analyze")
         files |= {f"cells/{cell_id}/{name}": place.root / name for name in OF_A_CELL}  # packed ones have other paths
     out = Path(out)
-    part = out.with_name(f".{out.name}{UNFINISHED}")
-    try:
-        with tarfile.open(part, "w:xz", format=tarfile.PAX_FORMAT) as archive:
-            for name in sorted(files, key=PurePosixPath):
-                if files[name].is_file():
-                    content = files[name].read_bytes()
-                    archive.addfile(_anonymous(name, len(content)), io.BytesIO(content))
-        os.replace(part, out)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise StoreError(f"{out}: {error.strerror or error}") from error
+    with whole_file(out) as file, tarfile.open(fileobj=file, mode="w:xz", format=tarfile.PAX_FORMAT) as archive:
+        for name in sorted(files, key=PurePosixPath):
+            if files[name].is_file():
+                content = files[name].read_bytes()
+                archive.addfile(_anonymous(name, len(content)), io.BytesIO(content))
     return out
 
 

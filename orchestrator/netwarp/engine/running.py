@@ -43,7 +43,7 @@ from .run_directory import Run, late_cells
 
 
 class RunInterrupted(KeyboardInterrupt):
-    """SIGINT or SIGTERM stopped a run; `run` holds its finished cells, and `resume` continues it."""
+    """SIGINT or SIGTERM stopped a run; `run` holds its finished cells; with resume=True it goes on."""
 
     def __init__(self, run: Run) -> None:
         super().__init__(f"interrupted; {run.path} keeps what is finished")
@@ -51,7 +51,7 @@ class RunInterrupted(KeyboardInterrupt):
 
 
 class RunOutOfSpace(DiskFull):
-    """The disk was full; `run` holds the finished cells, and `resume` continues it."""
+    """The disk was full; `run` holds the finished cells; with resume=True it goes on."""
 
     def __init__(self, run: Run, why: str) -> None:
         super().__init__(why)
@@ -148,34 +148,6 @@ def run(
             ended_early(error, Run(directory, read_plan(directory) if directory.plan.exists() else plan))
     link_latest(directory, plan)
     return Run(directory, plan, page, None if resume else time.monotonic() - started, results)
-
-
-def resume(
-    experiment: AnyExperiment,
-    *,
-    sets: Mapping[str, str] | None = None,
-    seed: int | None = None,
-    repetitions: int | None = None,
-    only: Sequence[str] = (),
-    where: Where = (),
-    shard: tuple[int, int] | None = None,
-    backend: str = "auto",
-    inventory: str | Path | None = None,
-    executor: str = "local",
-    jobs: int | None = None,
-    out: str | Path | None = None,
-    keep: Keep = "all",
-    pack: bool | None = None,
-    report: bool = True,
-    parquet: bool = False,
-    progress: Progress = no_progress,
-) -> Run:
-    """Continue an interrupted run: like `run` with the same arguments, but finished cells are kept."""
-    return run(
-        experiment, sets=sets, seed=seed, repetitions=repetitions, only=only, where=where, shard=shard, backend=backend,
-        inventory=inventory, executor=executor, jobs=jobs, out=out, resume=True, keep=keep, pack=pack, report=report,
-        parquet=parquet, progress=progress,
-    )  # fmt: skip
 
 
 def check_jobs(jobs: int | None) -> None:

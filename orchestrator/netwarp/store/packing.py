@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import tempfile
 import zipfile
 from collections.abc import Iterator
 
 from ..core.types import Outcome
 from .cell_archive import EPOCH, pack_cell, unpack_cell
 from .packs import PACK_CELLS, SUFFIX, archives, cell_bytes, next_pack, packs, singles
-from .run_dir import UNFINISHED, RunDir, unwritten, write_atomic
+from .run_dir import RunDir, whole_file, write_atomic
 
 PACK_ABOVE = 10_000
 """Runs of more cells are packed unless somebody says otherwise."""
@@ -57,20 +56,11 @@ def combine(run: RunDir, at_least: int = 1) -> int:
     while len(waiting) >= at_least > 0 and waiting:
         batch, waiting = waiting[:PACK_CELLS], waiting[PACK_CELLS:]
         target = next_pack(packs(run.cells), run.cells)
-        try:
-            handle, name = tempfile.mkstemp(dir=run.cells, prefix=f".{target.name}.", suffix=UNFINISHED)
-            with os.fdopen(handle, "wb") as file:
-                with zipfile.ZipFile(file, "w") as pack:
-                    for path in batch:
-                        member = zipfile.ZipInfo(path.name, EPOCH)
-                        member.external_attr = 0o644 << 16
-                        pack.writestr(member, path.read_bytes())
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(name, 0o644)
-            os.replace(name, target)
-        except OSError as error:
-            raise unwritten(target, error) from error
+        with whole_file(target) as file, zipfile.ZipFile(file, "w") as pack:
+            for path in batch:
+                member = zipfile.ZipInfo(path.name, EPOCH)
+                member.external_attr = 0o644 << 16
+                pack.writestr(member, path.read_bytes())
         for path in batch:
             path.unlink()
     return len(waiting)

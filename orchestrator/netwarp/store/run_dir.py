@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 
 import msgspec
 
@@ -222,16 +222,22 @@ def read_json(path: Path, kind: type[T]) -> T:
 
 
 def write_atomic(path: Path, data: bytes | Iterable[bytes]) -> None:
-    """Write a file completely or not at all: temporary name, fsync, rename. Raises StoreError (e.g. a full disk).
+    """Write a file completely or not at all. data: the content, or its blocks. Raises StoreError."""
+    with whole_file(path) as file:
+        file.writelines((data,) if isinstance(data, bytes) else data)
 
-    data: the content, or an iterable of its blocks.
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write, which has its name only once it is complete: temporary name, fsync, rename. After an error it is
+    gone. Raises StoreError (e.g. a full disk).
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED)
         try:
             with os.fdopen(handle, "wb") as file:
-                file.writelines((data,) if isinstance(data, bytes) else data)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             os.chmod(name, 0o644)

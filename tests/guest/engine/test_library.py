@@ -34,7 +34,7 @@ try:
     netwarp.run(experiment, where={"protocol": "tcp"}, out="run")
 except netwarp.SpecError as error:
     assert "holds a run already" in str(error)
-again = netwarp.resume(experiment, where={"protocol": "tcp"}, out="run", report=False)
+again = netwarp.run(experiment, where={"protocol": "tcp"}, out="run", resume=True, report=False)
 assert again.complete and again.wall_s is None
 
 other = netwarp.run("spec.toml", where={"protocol": "tcp"}, out="other", report=False)
@@ -60,7 +60,7 @@ try:
     netwarp.run("spec.toml", out="stopped", progress=stop)
 except netwarp.RunInterrupted as error:
     assert error.run.kept == 0 and len(error.run.plan.cells) == 2
-    assert netwarp.resume("spec.toml", out="stopped", jobs=2, report=False).complete
+    assert netwarp.run("spec.toml", out="stopped", resume=True, jobs=2, report=False).complete
 else:
     raise AssertionError("not interrupted")
 """

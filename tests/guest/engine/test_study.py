@@ -33,7 +33,7 @@ except netwarp.SpecError as error:
 
 shutil.copy(kept, "spec.toml")
 assert study.run(out="run", resume=True, report=False).complete
-assert netwarp.resume("spec.toml", out="run", report=False).complete
+assert netwarp.run("spec.toml", out="run", resume=True, report=False).complete
 assert netwarp.run("spec.toml", out="again", report=False).complete
 compared = netwarp.compare_runs("run", "again").numbers
 assert compared is not None and not compared.differs

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import subprocess
 import sys
 from collections.abc import Callable
@@ -92,12 +91,6 @@ def test_a_run_is_shown_in_short(tmp_path: Path) -> None:
 def test_an_experiment_that_is_no_spec_is_refused(function: Callable[[object], object]) -> None:
     with pytest.raises(netwarp.SpecError, match=r"an experiment is a spec's file, .* not a list"):
         function(["mine.toml"])
-
-
-def test_resume_takes_what_run_takes() -> None:
-    """`inventory` was missing: a run on machines could not go on."""
-    of_run, of_resume = (dict(inspect.signature(function).parameters) for function in (netwarp.run, netwarp.resume))
-    assert {name: of_run[name] for name in of_run if name not in ("resume", "arguments")} == of_resume
 
 
 def test_a_level_that_is_no_text_is_refused() -> None:
