@@ -509,8 +509,9 @@ def cardwell_s(
         return slow_start
     by_timeout = rates.timeout_share(p, reached)
     loss = lost * (by_timeout * rates.backed_off(p) * timeout_s / (1 - p) + (1 - by_timeout) * rtt_s)
-    rest = packets - in_slow_start
-    return slow_start + loss + rest / rates.pftk_received_packets_s(p, rtt_s, timeout_s, window_packets, b)
+    # eq. 22: of a window that loses packets half arrives, of a series of timeouts one packet
+    w, share, seconds = rates.pftk_cycle(p, rtt_s, timeout_s, window_packets, b)
+    return slow_start + loss + (packets - in_slow_start) / rates.per_second((1 - p) / p + w / 2 + share, seconds)
 
 
 def choices() -> dict[str, tuple[str, ...]]:

@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-import msgspec
-from netwarp.core.types import Cell, Outcome
+from netwarp.core.types import Cell, Flow, Link, LinkImpairment, Outcome
+from netwarp.core.types import Path as FlowPath
 from netwarp.experiment import load_spec
 from netwarp.guestkernel import find_kernel
-from netwarp.measure.calibration.tcp import S, probes
+from netwarp.measure.calibration.datagram_probes import MS, S, probe_cell
 from netwarp.plan import make_plan
 from netwarp.sandbox import VirtualBackend
 from netwarp.store.run_dir import CellDir, RunDir
@@ -46,11 +46,13 @@ NAME_LETTERS = string.ascii_letters + string.digits + "-_. "
 
 
 def large_cell() -> Cell:
-    """One TCP flow over 0.1 % loss, both ends captured: calibration's probe of a loss, a little longer."""
-    cell = next(probe.cell for probe in probes() if probe.name == "loss 0.1 %")
-    (flow,) = cell.flows
-    longer = msgspec.structs.replace(flow, stop_ns=LARGE_S * S)
-    return msgspec.structs.replace(cell, duration_ns=LARGE_S * S, flows=(longer,))
+    """One TCP flow over 0.1 % loss, both ends captured."""
+    there = LinkImpairment(one_way_delay_ns=5 * MS, loss_ratio=0.001)
+    back = LinkImpairment(one_way_delay_ns=5 * MS, rate_bit_s=20_000_000, queue_packets=1000)
+    path = FlowPath(name="p1", sender_link="p1", receiver_link="p1", bottleneck_bit_s=None, base_rtt_ns=0)
+    flow = Flow("bulk", "tcp", "a", "b", (path,), 7001, 0, LARGE_S * S, None, 1460)
+    sysctls = {"net.ipv4.tcp_timestamps": "0"}
+    return probe_cell("loss 0.001", Link("p1", "a", "b", there, back), (flow,), LARGE_S * S, 1, sysctls=sysctls)
 
 
 def small_cells(place: Path) -> tuple[Cell, ...]:

@@ -29,10 +29,9 @@ from ..measure.calibration import (
     Budget,
     Probe,
     aqm_probes,
-    judge,
+    generic_probes,
     judge_profile,
     netem_probes,
-    probes,
     profile_probes,
     rule_probes,
 )
@@ -197,7 +196,7 @@ def _keep(chosen: Chosen, calibration: Calibration, names: Iterable[str]) -> Pat
         return None
     try:
         if GENERIC in names:
-            generic = {probe.name for probe in probes()}
+            generic = {probe.name for probe in _probes(GENERIC, Budget())}
             rows = tuple(row for row in calibration.rows if row.probe in generic)
             write_json(stored(chosen), msgspec.structs.replace(calibration, rows=rows, curves=()))
         if set(names) - {GENERIC}:
@@ -209,7 +208,7 @@ def _keep(chosen: Chosen, calibration: Calibration, names: Iterable[str]) -> Pat
 
 def _keep_profiles(chosen: Chosen, calibration: Calibration) -> Path:
     """Store the new measurements; they replace older ones of the same profiles."""
-    generic = {probe.name for probe in probes()}
+    generic = {probe.name for probe in _probes(GENERIC, Budget())}
     rows = [row for row in calibration.rows if row.probe not in generic]
     curves, now = list(calibration.curves), {row.probe for row in rows}
     before = _stored_profiles(chosen)
@@ -251,7 +250,7 @@ def _measure(
     backend: SandboxBackend, names: Iterable[str], jobs: int, directory: RunDir
 ) -> tuple[list[ProbeRow], list[Curve], float | None]:
     budget = ON_THE_WALL_CLOCK if backend.wall_clock else Budget()
-    wanted = [(name, probe) for name in names for probe in _probes(name, budget)]
+    wanted = [probe for name in names for probe in _probes(name, budget)]
     outcomes: dict[str, CellOutcome] = {}
 
     def finished(cell: Cell, outcome: CellOutcome) -> None:
@@ -259,15 +258,13 @@ def _measure(
 
     if directory.cells.exists():
         shutil.rmtree(directory.cells)
-    execute([probe.cell for _, probe in wanted], backend, directory, jobs=jobs, finished=finished)
+    execute([probe.cell for probe in wanted], backend, directory, jobs=jobs, finished=finished)
     rows: list[ProbeRow] = []
     curves: list[Curve] = []
-    for name, probe in wanted:
+    for probe in wanted:
         outcome, cell = outcomes[probe.cell.id], directory.cell(probe.cell.id)
         if outcome.outcome is not Outcome.COMPLETED:
             rows.append(ProbeRow(probe.name, f"{outcome.outcome}: {outcome.reason}", 1, 0, 0, NOT_COMPLETED, False))
-        elif name == GENERIC:
-            rows += judge(probe, cell.root, T0_REALTIME_NS)
         else:
             more, drawn = _judge_profile(probe, cell, backend)
             rows += more
@@ -289,9 +286,9 @@ def _judge_profile(probe: Probe, cell: CellDir, backend: SandboxBackend) -> tupl
 
 def _probes(name: str, budget: Budget) -> tuple[Probe, ...]:
     program = BUILD / "bin" / "probe"
-    if name == GENERIC:
-        return probes()
     match name:
+        case "generic":
+            return generic_probes(program)
         case "netem":
             return netem_probes(program, budget)
         case "rules":
@@ -309,7 +306,7 @@ def calibration_key(chosen: Chosen) -> str:
     for file in BUILT_FILES:
         if not file.launcher:
             digest.update((BUILD / file.path).read_bytes())
-    for probe in probes():
+    for probe in generic_probes(BUILD / "bin" / "probe"):
         digest.update(to_text(compile_cell(probe.cell, Clock(t0_realtime_ns=T0_REALTIME_NS)).steps).encode())
     for source in (*sorted(Path(calibration.__file__).parent.glob("*.py")), Path(records.__file__)):
         digest.update(source.read_bytes())

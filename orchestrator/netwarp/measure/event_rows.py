@@ -42,37 +42,22 @@ def flow_events(observation: FlowObservation) -> list[CellEvent]:
 
 def _moments(observation: FlowObservation) -> list[CellEvent]:
     """The moments after the first fault."""
-    flow, moments = observation.flow, observation.moments
-    in_use = "?" if moments.path_in_use is None else observation.path_names[moments.path_in_use]
-    since = moments.fault.from_ns if moments.fault else 0
-    repaired = moments.fault.to_ns if moments.fault else None
+    flow, moments, fault = observation.flow, observation.moments, observation.moments.fault
+    if fault is None:
+        return []
+    other = f"a path other than {'?' if moments.path_in_use is None else observation.path_names[moments.path_in_use]}"
     events = []
-    for kind, at_ns, origin, text in (
-        (
-            "first_retransmission_other_path",
-            moments.first_retransmission_other_path_ns,
-            since,
-            f"first retransmission on a path other than {in_use}: {{}} s after the fault (sender)",
-        ),
-        (
-            "first_new_data_other_path",
-            moments.first_new_sent_other_path_ns,
-            since,
-            f"first new data on a path other than {in_use}: {{}} s after the fault (sender)",
-        ),
-        (
-            "first_useful_arrival_other_path",
-            moments.first_useful_arrival_other_path_ns,
-            since,
-            f"first data that the receiver lacked, on a path other than {in_use}: {{}} s after the fault (receiver)",
-        ),
-        (
-            "first_new_data_after_repair",
-            moments.first_new_after_repair_ns,
-            repaired,
-            "first new data arrives {} s after the repair (receiver)",
-        ),
-    ):
+    for kind, at_ns, text in (
+        ("first_retransmission_other_path", moments.first_retransmission_other_path_ns,
+         f"first retransmission on {other}: {{}} s after the fault (sender)"),
+        ("first_new_data_other_path", moments.first_new_sent_other_path_ns,
+         f"first new data on {other}: {{}} s after the fault (sender)"),
+        ("first_useful_arrival_other_path", moments.first_useful_arrival_other_path_ns,
+         f"first data that the receiver lacked, on {other}: {{}} s after the fault (receiver)"),
+        ("first_new_data_after_repair", moments.first_new_after_repair_ns,
+         "first new data arrives {} s after the repair (receiver)"),
+    ):  # fmt: skip
+        origin = fault.to_ns if kind == "first_new_data_after_repair" else fault.from_ns
         if at_ns is not None and origin is not None:
             after = fixed((at_ns - origin) / 1e9, 6)
             events.append(CellEvent(at_ns / 1e9, flow.name, kind, text.format(after)))
@@ -81,8 +66,7 @@ def _moments(observation: FlowObservation) -> list[CellEvent]:
 
 def _outage(observation: FlowObservation) -> list[CellEvent]:
     """The longest gap that touches a fault."""
-    gap = observation.longest_gap
-    if gap is None:
+    if (gap := observation.longest_gap) is None:
         return []
     text = f"no new payload arrives for {fixed((gap[1] - gap[0]) / 1e9, 6)} s"
     return [CellEvent(gap[0] / 1e9, observation.flow.name, "outage", text)]
@@ -119,10 +103,8 @@ def _heartbeats(observation: FlowObservation) -> list[CellEvent]:
         sends = sender.data_direction.get(int(row["flow"]))
         if sends is None or not fault.from_ns <= at <= until or len(events) == HEARTBEATS_SHOWN:
             continue
-        answer = row["type"] == HEARTBEAT_ACK
         node = flow.sender if row["direction"] == sends else flow.receiver
         path = observation.path_names[sender.path_index[int(row["path"])]]
-        text = f"{'heartbeat ack' if answer else 'heartbeat'} from {node} on {path}"
-        kind = "heartbeat_ack" if answer else "heartbeat"
-        events.append(CellEvent(at / 1e9, flow.name, kind, text))
+        kind = "heartbeat ack" if row["type"] == HEARTBEAT_ACK else "heartbeat"
+        events.append(CellEvent(at / 1e9, flow.name, kind.replace(" ", "_"), f"{kind} from {node} on {path}"))
     return events

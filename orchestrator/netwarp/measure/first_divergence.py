@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..captures.native import Bools, Ints
+from ..captures.time_spans import kept
 from ..core.numbers import fixed
 from ..core.timer_wheel import HZ, slot_s
 from ..core.types import Cell
 from ..store.run_dir import CellDir
 from .capture_point import CapturePoint, captured_links, read_point
 from .cell_records import read_cell_records
-from .flow_packets import FlowPackets, packets_at_both_ends
+from .flow_packets import PacketColumns, packets_at_both_ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,58 +71,48 @@ class Divergence:
 
 def first_divergence(cell: Cell, a: CellDir, b: CellDir, flow_name: str, slack_s: float) -> Divergence | None:
     """The first data packet of a flow that differs between the senders' captures: in time by more than `slack_s`, in
-    path, in payload, or in being a retransmission. None if there is none. Raises CaptureError.
+    path, in payload, or in being a retransmission. None if there is none, or no capture. Raises CaptureError.
     """
     first, second = (_sent(cell, directory, flow_name) for directory in (a, b))
-    both = min(len(first.t_ns), len(second.t_ns))
-    unlike: Bools = np.abs(first.t_ns[:both] - second.t_ns[:both]) > int(slack_s * 1e9)
-    for x, y in ((first.path, second.path), (first.payload, second.payload), (first.again, second.again)):
-        unlike |= x[:both] != y[:both]
+    if first is None or second is None:
+        return None
+    x, y = first.data, second.data
+    both = min(len(x.t_ns), len(y.t_ns))
+    unlike: Bools = np.abs(x.t_ns[:both] - y.t_ns[:both]) > int(slack_s * 1e9)
+    for column in ("path", "payload_bytes", "retransmission"):
+        unlike |= getattr(x, column)[:both] != getattr(y, column)[:both]
     at = int(np.argmax(unlike)) if unlike.any() else both
-    if at == len(first.t_ns) == len(second.t_ns):
+    if at == len(x.t_ns) == len(y.t_ns):
         return None
     return Divergence(flow_name, at + 1, first.packet(at), second.packet(at))
 
 
 @dataclass(frozen=True, slots=True)
 class _Sender:
-    """The data packets in the order they left, and the times at which packets came back."""
+    """The data packets in the order they left, the times at which packets came back, and the names of the paths."""
 
-    t_ns: Ints
-    path: Ints
-    payload: Ints
-    again: Bools
+    data: PacketColumns
     back_ns: Ints
     names: list[str]
 
     def packet(self, at: int) -> Sent | None:
-        if at >= len(self.t_ns):
+        if at >= len(self.data.t_ns):
             return None
-        before = int(np.searchsorted(self.back_ns, self.t_ns[at], side="right"))
-        since = (self.t_ns[at] - self.back_ns[before - 1]) / 1e9 if before else None
-        name = self.names[int(self.path[at])]
-        return Sent(float(self.t_ns[at]) / 1e9, name, bool(self.again[at]), None if since is None else float(since))
+        t_ns = int(self.data.t_ns[at])
+        before = int(np.searchsorted(self.back_ns, t_ns, side="right"))
+        since_s = (t_ns - int(self.back_ns[before - 1])) / 1e9 if before else None
+        return Sent(t_ns / 1e9, self.names[int(self.data.path[at])], bool(self.data.retransmission[at]), since_s)
 
 
-def _sent(cell: Cell, directory: CellDir, flow_name: str) -> _Sender:
+def _sent(cell: Cell, directory: CellDir, flow_name: str) -> _Sender | None:
     flow = next(flow for flow in cell.flows if flow.name == flow_name)
     records = read_cell_records(directory.init_log)
-    left = records.checksums_left
     points: list[CapturePoint | None] = []
     for node in (flow.sender, flow.receiver):
         links = captured_links(cell, node)
+        left = records.checksums_left
         points.append(read_point(directory.root, node, links, host=True, unfinished=left) if links else None)
     sender, _, names = packets_at_both_ends(flow, points[0], points[1], records.ready.t0_realtime_ns)
     if sender is None:
-        empty = np.zeros(0, dtype=np.int64)
-        return _Sender(empty, empty, empty, empty.astype(np.bool_), empty, names)
-    return _data_packets(sender, names)
-
-
-def _data_packets(sender: FlowPackets, names: list[str]) -> _Sender:
-    data = sender.data
-    keep = data.payload_bytes > 0
-    return _Sender(
-        data.t_ns[keep], data.path[keep], data.payload_bytes[keep], data.retransmission[keep],
-        np.sort(sender.back.t_ns), names,
-    )  # fmt: skip
+        return None
+    return _Sender(kept(sender.data, sender.data.payload_bytes > 0), np.sort(sender.back.t_ns), names)

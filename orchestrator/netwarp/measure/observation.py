@@ -17,10 +17,9 @@ from ..store.app_records import AppRecord, Connected
 from ..store.derived import PageObject
 from ..store.init_records import Exit
 from ..store.ndjson import of_kind
-from .delivery import Delivery, delivered
+from .delivery import Delivery, SentMessages, delivered, messages_of, stream_messages
 from .flow_packets import FlowPackets, PacketColumns
 from .kernel_samples import PathSamples
-from .message_delays import SentMessages, messages_of, stream_messages
 from .page_objects import page_objects
 from .planned_paths import Fault, faults_met, links_of
 from .sent_data import AckedData, arrival_of_first_sent_since, outstanding_of
@@ -37,13 +36,6 @@ class Window:
     first_ns: int | None = None
     end_ns: int | None = None
     complete: bool = False
-
-    @property
-    def seconds(self) -> float | None:
-        """Length of (first arrival, end] in s; None if there is none."""
-        if self.first_ns is None or self.end_ns is None or self.end_ns <= self.first_ns:
-            return None
-        return (self.end_ns - self.first_ns) / 1e9
 
     def holds(self, t_ns: Ints) -> Bools:
         """The instants (from T0) that are not after the end."""

@@ -6,6 +6,7 @@ Event tables are cut from it. At most MOST_PACKETS on either side of each moment
 from __future__ import annotations
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -86,27 +87,23 @@ def packets_around_fault(observation: FlowObservation) -> list[NearPacket]:
     if sender is None or receiver is None or flow.protocol == "mptcp":
         return []
     at = moments_ns(flow, sender, receiver, observation.moments)
-    here, there = _seen(sender), _seen(receiver)
-    both_ns = np.concatenate([here[0], there[0]])
-    order = np.argsort(both_ns, kind="stable")
-    times = both_ns[order]
-
-    def seen(number: int) -> _Seen:
-        index = int(order[number])
-        at_sender = index < len(here[0])
-        end, (t_ns, rows) = (sender, here) if at_sender else (receiver, there)
-        index -= 0 if at_sender else len(here[0])
-        return _Seen(int(t_ns[index]), end, int(rows[index]), at_sender)
-
-    near: dict[int, dict[str, int]] = {}
+    (here_ns, here), (there_ns, there) = _seen(sender), _seen(receiver)
+    times, rows = np.concatenate([here_ns, there_ns]), np.concatenate([here, there])
+    order = np.argsort(times, kind="stable")
+    near: defaultdict[int, dict[str, int]] = defaultdict(dict)
     for name, moment in at.items():
-        middle = int(np.searchsorted(times, moment, side="left"))
+        middle = int(np.searchsorted(times, moment, side="left", sorter=order))
         for number in range(max(0, middle - MOST_PACKETS), min(len(times), middle + MOST_PACKETS)):
-            near.setdefault(number, {})[name] = number - middle
-    rows = [_describe(seen(number), flow, names, near[number], sender, receiver) for number in sorted(near)]
+            near[number][name] = number - middle
+    packets = []
+    for number in sorted(near):
+        index = int(order[number])
+        at_sender = index < len(here)
+        seen = _Seen(int(times[index]), sender if at_sender else receiver, int(rows[index]), at_sender)
+        packets.append(_describe(seen, flow, names, near[number], sender, receiver))
     for event in observation.cell.timeline:
         close = {name: 0 for name, moment in at.items() if moment == event.at_ns}
-        rows.append(
+        packets.append(
             NearPacket(
                 t_s=event.at_ns / 1e9,
                 event=event.action,
@@ -120,7 +117,7 @@ def packets_around_fault(observation: FlowObservation) -> list[NearPacket]:
                 moments=close,
             )
         )
-    return sorted(rows, key=lambda row: (row.t_s, bool(row.node)))
+    return sorted(packets, key=lambda row: (row.t_s, bool(row.node)))
 
 
 def _seen(end: FlowPackets) -> tuple[Ints, Ints]:

@@ -14,7 +14,7 @@ from ..experiment import list_profiles
 from ..experiment.problems import Problems
 from ..experiment.profiles import PROFILES, read_profile
 from ..measure.calibration.datagram_probes import read_link
-from ..measure.calibration.expected import delays_of
+from ..measure.calibration.datagrams import delays_of
 from ..store.probe_rows import ProbeRow
 
 BEGIN, END = "<!-- made by `netwarp calibrate --markdown` -->\n", "<!-- end of what is made -->\n"
@@ -69,7 +69,7 @@ def source_of(profile: str) -> str:
 
 
 def _order(profile: str) -> str:
-    forward = read_link(profile, 1)[0].forward
+    forward = read_link(f'profile = "{profile}"')[0].forward
     return f"{forward.distribution}, {'in order' if forward.keeps_order else 'not'}" if forward.jitter_ns else ""
 
 
@@ -83,7 +83,7 @@ def profile_lines(profile: str, rows: Sequence[ProbeRow]) -> list[str]:
 
 def _ways(profile: str, rows: Sequence[ProbeRow]) -> dict[str, list[str]]:
     """Way -> the text of each column."""
-    link, _ = read_link(profile, 1)
+    link, _ = read_link(f'profile = "{profile}"')
     ways = {"there": link.forward, "back": link.backward}
     return {way: [_cell(column, way, shape, rows) for column in COLUMNS] for way, shape in ways.items()}
 

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from netwarp.core.types import Cell, LinkImpairment, Outcome
 from netwarp.engine.execute import execute
-from netwarp.measure.calibration import Probe, judge, probes
+from netwarp.measure.calibration import VIRTUAL, generic_probes, judge_profile
 from netwarp.sandbox import VirtualBackend
 from netwarp.sandbox.virtual import T0_REALTIME_NS
 from netwarp.store.probe_rows import ProbeRow
@@ -23,10 +23,11 @@ from support.chain_kit import Checkout, copy_checkout, ended, guests, nothing_le
 
 US, MS = 1_000, 1_000_000
 QUANTITIES = {
-    "RTT", "one-way delay there", "one-way delay back", "rate (ip)", "rate (ethernet)", "largest packet",
-    "fewest packets waiting when one was dropped", "most packets ever waiting", "last packet before the fault",
+    "RTT, mean", "one-way delay there, least", "one-way delay back, greatest", "rate there (ip)", "rate back (ip)",
+    "rate there (ethernet)", "largest packet there", "queue there, fewest waiting when one was dropped",
+    "queue there, most ever waiting",
 }  # fmt: skip
-PREFIXES = ("loss over ", "fault between SYNs", "repair between SYNs")
+PREFIXES = ("loss there of ", "fault cut at ", "fault blackhole at ", "fault link at ", "fault repair at ")
 
 
 @pytest.fixture(scope="module")
@@ -47,12 +48,13 @@ def test_every_quantity_is_measured(measured: list[ProbeRow]) -> None:
     assert names >= QUANTITIES
     for prefix in PREFIXES:
         assert any(name.startswith(prefix) for name in names), prefix
-    assert {row.probe for row in measured} == {probe.name for probe in probes()}
+    assert {row.probe for row in measured} == {probe.name for probe in generic_probes(Path("probe"))}
     for row in measured:
         if row.unit == "s":
-            assert row.bound <= 10e-6
+            assert row.bound <= (20e-6 if row.quantity == "RTT, mean" else 10e-6)
         if row.quantity.startswith("rate"):
-            assert row.bound == 1e-3 * row.configured
+            few = row.probe == "queue of 1 packets"  # a burst of which two packets arrive
+            assert row.bound < (5e-3 if few else 2e-3) * row.configured
         if row.unit in ("packets", "byte"):
             assert row.bound == 0
     assert sum(row.measured != row.configured for row in measured) > 20
@@ -70,9 +72,10 @@ def test_it_is_stored_for_the_runs_that_follow(checkout: Checkout, tmp_path: Pat
 
 @dataclass(frozen=True)
 class Wrong:
-    """A probe, what is changed in its cell behind its back, and the quantity that must notice."""
+    """A probe, what is changed in its cell behind its back, and the quantity that must notice (its beginning)."""
 
     probe: str
+    kind: str
     quantity: str
     forward: Callable[[LinkImpairment], LinkImpairment] = lambda shape: shape
     cell: Callable[[Cell], Cell] = lambda cell: cell
@@ -99,52 +102,43 @@ def narrower(cell: Cell) -> Cell:
 
 SLOW = "rate 10 Mbit/s, delay 50 ms"
 WRONG = (
-    Wrong(SLOW, "RTT", shaped(one_way_delay_ns=50 * MS + 20 * US)),
-    Wrong(SLOW, "one-way delay there", shaped(one_way_delay_ns=50 * MS - 20 * US)),
-    Wrong(SLOW, "rate (ip)", shaped(rate_bit_s=9_980_000)),
-    Wrong("rate of Ethernet frames", "rate (ethernet)", shaped(layer="ip")),
-    Wrong(SLOW, "largest packet", cell=narrower),
-    Wrong("loss 1 %", "loss over", shaped(loss_ratio=0.02)),
-    Wrong("loss 1 %", "loss over", shaped(loss_ratio=0.005)),
-    Wrong("queue of 20 packets", "fewest packets waiting when one was dropped", shaped(queue_packets=19)),
-    Wrong("queue of 20 packets", "most packets ever waiting", shaped(queue_packets=21)),
-    Wrong("fault cut", "fault between SYNs", cell=later),
-    Wrong("fault cut", "repair between SYNs", cell=later),
-    Wrong("fault blackhole", "fault between SYNs", cell=later),
-    Wrong("fault link", "last packet before the fault", cell=later),
+    Wrong(SLOW, "echoes", "RTT, mean", shaped(one_way_delay_ns=50 * MS + 40 * US)),
+    Wrong(SLOW, "echoes", "one-way delay there, least", shaped(one_way_delay_ns=50 * MS - 20 * US)),
+    Wrong(SLOW, "echoes", "one-way delay there, greatest", shaped(one_way_delay_ns=50 * MS + 20 * US)),
+    Wrong(SLOW, "bursts", "rate there (ip)", shaped(rate_bit_s=9_980_000)),
+    Wrong("rate of Ethernet frames", "bursts", "rate there (ethernet)", shaped(layer="ip")),
+    Wrong(SLOW, "bursts", "largest packet there", cell=narrower),
+    Wrong("loss 1 %", "echoes", "loss there of ", shaped(loss_ratio=0.02)),
+    Wrong("loss 1 %", "echoes", "loss there of ", shaped(loss_ratio=0.005)),
+    Wrong("queue of 20 packets", "bursts", "queue there, fewest waiting", shaped(queue_packets=19)),
+    Wrong("queue of 20 packets", "bursts", "queue there, most ever waiting", shaped(queue_packets=21)),
+    Wrong("fault cut", "events", "fault cut at ", cell=later),
+    Wrong("fault cut", "events", "fault repair at ", cell=later),
+    Wrong("fault blackhole", "events", "fault blackhole at ", cell=later),
+    Wrong("fault link", "events", "fault link at ", cell=later),
 )
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: f"{wrong.probe}: {wrong.quantity}")
 def test_a_wrong_cell_fails_its_probe(wrong: Wrong, checkout: Checkout, tmp_path: Path) -> None:
     """The cell that runs is not the cell that is judged by: just as if netem, cell-init or a timer were off."""
-    (probe,) = [probe for probe in probes() if probe.name == wrong.probe]
+    probes = generic_probes(checkout.root / "build" / "bin" / "probe")
+    (probe,) = [each for each in probes if (each.name, each.quantities) == (wrong.probe, (wrong.kind,))]
     link = probe.cell.links[0]
     changed = msgspec.structs.replace(link, forward=wrong.forward(link.forward))
     cell = wrong.cell(msgspec.structs.replace(probe.cell, links=(changed,)))
     assert cell != probe.cell
-    assert_rows(probe, cell, checkout, tmp_path, wrong.quantity, ok=False)
-
-
-def test_an_unchanged_cell_passes_its_probe(checkout: Checkout, tmp_path: Path) -> None:
-    """The same way with nothing changed."""
-    (probe,) = [probe for probe in probes() if probe.name == SLOW]
-    assert_rows(probe, probe.cell, checkout, tmp_path, "RTT", ok=True)
-
-
-def assert_rows(probe: Probe, cell: Cell, checkout: Checkout, place: Path, quantity: str, *, ok: bool) -> None:
-    """Run `cell`, judge it as `probe`."""
-    run = RunDir(place / "x")
+    run = RunDir(tmp_path / "x")
     backend = VirtualBackend(checkout.kernel, checkout.root / "build")
     execute([cell], backend, run, jobs=1, finished=lambda *_: None)
     outcome = run.cell(cell.id).read_outcome()
     assert outcome.outcome is Outcome.COMPLETED, outcome
-    rows = [row for row in judge(probe, run.cell(cell.id).root, T0_REALTIME_NS) if row.quantity.startswith(quantity)]
-    assert rows
-    assert all(row.ok for row in rows) is ok, rows
+    judged, _ = judge_profile(probe, run.cell(cell.id).root, T0_REALTIME_NS, VIRTUAL)
+    rows = [row for row in judged if row.quantity.startswith(wrong.quantity)]
+    assert rows and not all(row.ok for row in rows), rows
     # what is stored and could not be read again would fail every later run
     assert msgspec.json.decode(msgspec.json.encode(rows), type=list[ProbeRow]) == rows
-    nothing_left(place, run=run.root)
+    nothing_left(tmp_path, run=run.root)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

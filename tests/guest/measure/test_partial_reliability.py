@@ -8,9 +8,8 @@ import pytest
 from netwarp.captures import read_captures
 from netwarp.core.types import LinkImpairment
 from netwarp.measure.capture_point import HOST_TABLES, CapturePoint
-from netwarp.measure.delivery import delivered
+from netwarp.measure.delivery import NEVER, delivered, messages_of
 from netwarp.measure.flow_packets import packets_at_both_ends
-from netwarp.measure.message_delays import NEVER, messages_of
 from support.apps_lab import MS, Options, S, make_cell, run
 from support.cell_init_kit import T0
 

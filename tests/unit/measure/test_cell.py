@@ -18,8 +18,8 @@ from netwarp.core.errors import CaptureError
 from netwarp.core.metrics.catalogue import METRICS
 from netwarp.core.types import Event, Link, Program
 from netwarp.measure.cell import analyze_cell
+from netwarp.measure.delivery import NEVER, SentMessages
 from netwarp.measure.kernel_samples import time_weighted_mean
-from netwarp.measure.message_delays import NEVER, SentMessages
 from netwarp.store.app_records import (
     AssociationStatus,
     Connected,

@@ -20,8 +20,9 @@ from netwarp.measure.calibration import (
 )
 from netwarp.measure.calibration.datagram_judge import judge_ways
 from netwarp.measure.calibration.datagram_probes import CHANGED, NETEM, PROBE_BYTES, read_link, sending_ns
-from netwarp.measure.calibration.datagrams import Way
-from netwarp.measure.calibration.expected import (
+from netwarp.measure.calibration.datagrams import (
+    Probe,
+    Way,
     binomial_bound,
     chain_bound,
     chi_square,
@@ -29,7 +30,6 @@ from netwarp.measure.calibration.expected import (
     delays_of,
     run_lengths,
 )
-from netwarp.measure.calibration.tcp import Probe
 from netwarp.present.profile_table import profile_table
 from netwarp.store.probe_rows import ProbeRow
 from support.checkout import ROOT
@@ -37,7 +37,7 @@ from support.checkout import ROOT
 PROGRAM = Path("probe")
 MS, S = 10**6, 10**9
 README = ROOT / "netem-profiles" / "README.md"
-POOR = read_link("wifi-80211n-poor", 1)[0].forward
+POOR = read_link('profile = "wifi-80211n-poor"')[0].forward
 COUNT = 60_000
 APART = S
 
@@ -83,7 +83,7 @@ def rows_of(shape: LinkImpairment, way: Way) -> dict[str, ProbeRow]:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", ["wifi-80211n-poor", "wifi-80211n-good", "mobile-3g", "leo-handover", "adsl"])
 def test_right_probes_pass(name: str, seed: int) -> None:
-    shape = read_link(name, 1)[0].forward
+    shape = read_link(f'profile = "{name}"')[0].forward
     rows = rows_of(shape, made(shape, seed))
     assert all(row.ok for row in rows.values()), [row for row in rows.values() if not row.ok]
     assert len(rows) >= (9 if shape.burst_loss else 5)

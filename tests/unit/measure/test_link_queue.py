@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 from netwarp.measure.capture_point import CapturePoint
 from netwarp.measure.flow_packets import packets_at_both_ends
-from netwarp.measure.models.link_queue import passage_of
+from netwarp.measure.groups.physics import passage_of
 from support.captures import ISN, T, association, chunk, data_chunk, pcap, read, sctp
 from support.specs import BASE, plan_of
 

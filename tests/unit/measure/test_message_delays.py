@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from netwarp.core.types import OptionValue
 from netwarp.core.wire import FIRST, I_DATA, LAST, UNORDERED
-from netwarp.measure.message_delays import NEVER, SentMessages, messages_of
+from netwarp.measure.delivery import NEVER, SentMessages, messages_of
 from support.captures import ISN, T, association, chunk, data_chunk, sctp
 from support.observed import at_end, flow_of
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netwarp.measure.groups.physics import steady_of
-from netwarp.measure.models.link_queue import Passage, departures, waiting
+from netwarp.measure.groups.physics import Passage, allowed_waits, backoff_of, departures, steady_of, waiting
 from netwarp.measure.models.throughput_models import (
     RANDOM_OVER_PERIODIC,
     mathis_packets_s,
@@ -18,7 +17,6 @@ from netwarp.measure.models.throughput_models import (
     sawtooth_packets_s,
     timeout_share,
 )
-from netwarp.measure.models.timer_ranges import allowed_waits, backoff_of
 from netwarp.measure.sent_data import Sending
 
 NO_WINDOW = 1e9

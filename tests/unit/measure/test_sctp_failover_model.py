@@ -13,11 +13,13 @@ from netwarp.measure.groups.failover import THEORY, theory_metrics
 from netwarp.measure.models.failover_inputs import FailoverConditions, FailoverSettings
 from netwarp.measure.models.sctp_failover_model import (
     FailoverPrediction,
+    Range,
+    fires,
     predict_failover,
+    rto,
     timeouts_needed,
     times_out_without_fault,
 )
-from netwarp.measure.models.timer_ranges import Range, fires, rto
 from support.checkout import ROOT
 
 

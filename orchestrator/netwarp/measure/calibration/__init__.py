@@ -2,9 +2,9 @@
 
 from .aqm import aqm_probes
 from .datagram_judge import VIRTUAL, WALL, ProbeClock, judge_profile
-from .datagram_probes import ON_THE_WALL_CLOCK, Budget, netem_probes, profile_probes
+from .datagram_probes import ON_THE_WALL_CLOCK, Budget, generic_probes, netem_probes, profile_probes
+from .datagrams import Probe
 from .rules import rule_probes
-from .tcp import Probe, judge, probes
 
 __all__ = [
     "ON_THE_WALL_CLOCK",
@@ -14,10 +14,9 @@ __all__ = [
     "Probe",
     "ProbeClock",
     "aqm_probes",
-    "judge",
+    "generic_probes",
     "judge_profile",
     "netem_probes",
-    "probes",
     "profile_probes",
     "rule_probes",
 ]

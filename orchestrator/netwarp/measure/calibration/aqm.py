@@ -17,17 +17,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ...captures.native import Bools, Ints
+from ...captures.native import Bools, Floats, Ints
 from ...core.errors import CaptureError
 from ...core.numbers import given
-from ...core.types import Aqm, Flow, Link
-from ...experiment import parse_spec
-from ...plan import make_plan
+from ...core.types import Aqm, Flow
 from ...store.probe_rows import ProbeRow
-from .datagram_probes import APART_NS, MS, PORTS, START_NS, S, send_words, sending_flow
-from .datagrams import Floats, Way
-from .expected import Z, chi_square, chi_square_bound, share
-from .tcp import Probe, probe_cell
+from .datagram_probes import APART_NS, MS, PORTS, START_NS, S, probe_cell, read_link, send_words, sending_flow
+from .datagrams import Probe, Way, Z, chi_square, chi_square_bound, share
 
 RATE_BIT_S = 5_000_000
 SIZE_BYTES = 1000
@@ -42,7 +38,7 @@ chance (PIE_SILENT)."""
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeStream:
+class Stream:
     """Datagrams at a constant rate; drop_share: of them so many are too many for the link."""
 
     size_bytes: int
@@ -55,13 +51,13 @@ class ProbeStream:
         return self.lasts_ns // self.interval_ns
 
 
-def overload(drop_share: float, lasts_ns: int) -> ProbeStream:
+def overload(drop_share: float, lasts_ns: int) -> Stream:
     """Datagrams of which this share cannot pass."""
-    return ProbeStream(SIZE_BYTES, round(SENDING_NS * (1 - drop_share)), lasts_ns)
+    return Stream(SIZE_BYTES, round(SENDING_NS * (1 - drop_share)), lasts_ns)
 
 
 RED = '{ kind = "red", min = "20 kB", max = "80 kB", max_p = "50 %", average = 7 }'
-AQMS: dict[str, tuple[str, str, tuple[ProbeStream, ...]]] = {
+AQMS: dict[str, tuple[str, str, tuple[Stream, ...]]] = {
     **{
         f"red, {given(100 * share)} % too much": ("400 packets", RED, (overload(share, 30 * S),))
         for share in (0.03, 0.1, 0.2)
@@ -75,7 +71,7 @@ AQMS: dict[str, tuple[str, str, tuple[ProbeStream, ...]]] = {
     "fq_codel": (
         "20000 packets",
         '{ kind = "fq_codel", target = "200 ms", interval = "2 s", quantum = "1514 B" }',
-        (ProbeStream(LARGE_BYTES, 5 * MS // 2, 10 * S), ProbeStream(SMALL_BYTES, MS, 10 * S)),
+        (Stream(LARGE_BYTES, 5 * MS // 2, 10 * S), Stream(SMALL_BYTES, MS, 10 * S)),
     ),
     "cake": ("8 MiB", '{ kind = "cake", rtt = "100 ms" }', (overload(0.1, 10 * S),)),
 }
@@ -87,7 +83,8 @@ def aqm_probes(program: Path, seed: int = 1) -> tuple[Probe, ...]:
     """Every cell."""
     probes = []
     for name, (queue, aqm, streams) in AQMS.items():
-        link = read_link(queue, aqm)
+        keys = f'[link.p1.forward]\nrate = "{RATE_BIT_S} bit/s"\nqueue = "{queue}"\naqm = {aqm}'
+        link, _ = read_link(keys)
         assert link.forward.aqm is not None
         kind = link.forward.aqm.kind
         flows: list[Flow] = []
@@ -99,18 +96,6 @@ def aqm_probes(program: Path, seed: int = 1) -> tuple[Probe, ...]:
         cell = probe_cell(f"aqm {name}", link, tuple(flows), end, seed)
         probes.append(Probe(f"aqm: {name}", cell, (kind,)))
     return tuple(probes)
-
-
-def read_link(queue: str, aqm: str) -> Link:
-    """The link as the planner makes it, with every setting that is not said."""
-    text = (
-        'format = 1\nname = "calibration"\nduration = "100 s"\n[node.a]\n[node.b]\n'
-        f'[link.p1]\nbetween = ["a", "b"]\n[link.p1.forward]\nrate = "{RATE_BIT_S} bit/s"\nqueue = "{queue}"\n'
-        f"aqm = {aqm}\n"
-        '[flow.f]\nfrom = "a"\nto = "b"\nprotocol = "tcp"\npaths = ["p1"]\nbytes = "1 MB"\n'
-    )
-    (cell, *_) = make_plan(parse_spec(text.encode(), Path("calibration.toml"), sets={})).cells
-    return cell.links[0]
 
 
 PIE_SILENT = 1

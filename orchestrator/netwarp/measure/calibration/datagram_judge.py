@@ -11,17 +11,28 @@ from pathlib import Path
 
 import numpy as np
 
+from ...captures.native import Floats
 from ...core.numbers import given
-from ...core.types import Event, LinkImpairment
+from ...core.types import LinkImpairment
 from ...core.wire import ETHERNET_HEADER_BYTES
 from ...store.probe_rows import Curve, ProbeRow
 from ...testbed.delays import overtakers
 from .aqm import judge_aqm
 from .datagram_probes import BRACKET_NS, CHANGED_NS, sending_ns
-from .datagrams import Way, both_ways
-from .expected import PROBE_BYTES, Delays, Floats, altered, delays_of, distance_bound, losses, run_lengths, share
+from .datagrams import (
+    PROBE_BYTES,
+    Delays,
+    Probe,
+    Way,
+    altered,
+    both_ways,
+    delays_of,
+    distance_bound,
+    losses,
+    run_lengths,
+    share,
+)
 from .rules import judge_rules
-from .tcp import Probe
 
 CURVE_POINTS = 101
 
@@ -204,52 +215,27 @@ def _events(probe: Probe, way: Way, t0_ns: int, clock: ProbeClock) -> Iterator[P
     at = way.sent_ns - t0_ns
     delays = np.where(way.came, (way.arrived_ns[way.arrival] - way.sent_ns) / 1e9, np.nan)
     shape = probe.cell.links[0].forward
-    for event in probe.cell.timeline:
-        beside = [_nearest(at, event.at_ns + side) for side in (-BRACKET_NS, BRACKET_NS)]
+    for number, event in enumerate(probe.cell.timeline):
+        beside = [int(np.abs(at - event.at_ns - side).argmin()) for side in (-BRACKET_NS, BRACKET_NS)]
         farther = max(abs(int(at[index]) - event.at_ns) for index in beside) / 1e9
         through = [bool(way.came[index]) for index in beside]
-        if event.action in ("blackhole", "cut"):
-            ok = through == [True, False]
-            yield ProbeRow.of(probe.name, _moment(event, "the last before it arrived, the first after it not"), 0,
-                       farther if ok else None, clock.late_s, "s")  # fmt: skip
-        elif event.action == "repair":
-            ok = through == [False, True]
-            yield ProbeRow.of(probe.name, _moment(event, "the last before it was lost, the first after it not"), 0,
-                       farther if ok else None, clock.late_s, "s")  # fmt: skip
+        moment = f"{event.name} {event.action} at {given(event.at_ns / 1e9)} s"
+        if event.action in ("blackhole", "cut", "link", "repair"):
+            word, ok = ("was lost", [False, True]) if event.action == "repair" else ("arrived", [True, False])
+            quantity = f"{moment}: the last before it {word}, the first after it not"
+            yield ProbeRow.of(probe.name, quantity, 0, farther if through == ok else None, clock.late_s, "s")
         elif event.forward is not None:
-            later = [
-                other.at_ns for other in probe.cell.timeline if other.action == "change" and other.at_ns > event.at_ns
-            ]
-            until = min(later, default=int(at.max()))
+            changes = [other.at_ns for other in probe.cell.timeline if other.action == "change"]
+            until = min((at_ns for at_ns in changes if at_ns > event.at_ns), default=int(at.max()))
             settled = event.at_ns + shape.one_way_delay_ns + 10**9
             phase = delays[(at > settled) & (at < until)]
             phase = phase[~np.isnan(phase)] - _extra_s(event.forward)
-            if len(phase) < 2 or any(
-                other.action == "change" and other.at_ns == event.at_ns and other is not event
-                for other in _after(probe, event)
-            ):
+            following = [other.at_ns for other in probe.cell.timeline[number + 1 :] if other.action == "change"]
+            if len(phase) < 2 or event.at_ns in following:
                 continue  # another change of the same instant has the last word
             delay = event.forward.one_way_delay_ns / 1e9
             for what, value in (("least", float(phase.min())), ("greatest", float(phase.max()))):
-                yield ProbeRow.of(
-                    probe.name, _moment(event, f"delay from then on, {what}"), delay, value, clock.late_s, "s"
-                )
-
-
-def _after(probe: Probe, event: Event) -> Iterator[Event]:
-    seen = False
-    for other in probe.cell.timeline:
-        if seen:
-            yield other
-        seen = seen or other is event
-
-
-def _moment(event: Event, what: str) -> str:
-    return f"{event.name} {event.action} at {given(event.at_ns / 1e9)} s: {what}"
-
-
-def _nearest(at_ns: np.ndarray, moment_ns: int) -> int:
-    return int(np.abs(at_ns - moment_ns).argmin())
+                yield ProbeRow.of(probe.name, f"{moment}: delay from then on, {what}", delay, value, clock.late_s, "s")
 
 
 def _curves(probe: Probe, name: str, way: Way, shape: LinkImpairment) -> Iterator[Curve]:

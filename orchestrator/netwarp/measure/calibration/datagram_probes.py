@@ -1,5 +1,8 @@
-"""Defines the cells that calibrate profiles and netem: datagrams that are echoed, bursts into queues, datagram pairs
-around events.
+"""Defines the cells that calibrate links: datagrams that are echoed, bursts into queues, datagram pairs around events.
+
+Every cell has two hosts a and b and one shaped link p1. A packet passes the delay line of a shaped direction first,
+then its queue and rate. So a packet that meets an empty queue takes one_way_delay + bytes / rate, and a busy link
+delivers packets exactly bytes / rate apart.
 
 Random impairments are measured separately: bursts and events run on the profile without its jitter and losses, where
 arithmetic gives the only right result.
@@ -7,19 +10,19 @@ arithmetic gives the only right result.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from ...core.types import Cell, Event, Flow, Link, LinkImpairment, Program
+from ...core.numbers import given
+from ...core.types import Action, CapturePoint, Cell, Event, Flow, Link, LinkImpairment, Node, Program
 from ...core.types import Path as FlowPath
 from ...core.wire import ETHERNET_HEADER_BYTES
 from ...experiment import parse_spec
 from ...plan import make_plan
-from .expected import PROBE_BYTES, delays_of
-from .tcp import Probe, probe_cell
+from .datagrams import PROBE_BYTES, Probe, delays_of
 
 US, MS, S = 10**3, 10**6, 10**9
 PORTS = (7001, 7002)
@@ -32,8 +35,42 @@ MANY, FEW, MOST = 20_000, 5_000, 100_000
 COUNTED = 60
 """Expected number of losses, bursts or other events: with far fewer the bound would include zero."""
 MOST_OCCURRENCES = 3
+BRACKETED: tuple[Action, ...] = ("cut", "blackhole")
 BESIDE = 20
 """Packets of a burst beyond what its queue holds."""
+FAULT_NS, REPAIR_NS = 2 * S, 3 * S
+GENERIC: dict[str, tuple[LinkImpairment, LinkImpairment]] = {
+    **{
+        f"rate {given(rate / 1e6)} Mbit/s, delay {given(delay / 1e6)} ms": 2
+        * (LinkImpairment(one_way_delay_ns=delay, rate_bit_s=rate, queue_packets=1000),)
+        for rate, delay in ((500_000, 200 * MS), (10_000_000, 50 * MS), (100_000_000, MS), (1_000_000_000, 0))
+    },
+    "delay 30 ms there, 7 ms back": (
+        LinkImpairment(one_way_delay_ns=30 * MS, rate_bit_s=2_000_000, queue_packets=100),
+        LinkImpairment(one_way_delay_ns=7 * MS),
+    ),
+    "rate of Ethernet frames": 2
+    * (LinkImpairment(one_way_delay_ns=MS, rate_bit_s=5_000_000, queue_packets=100, layer="ethernet"),),
+    **{
+        f"loss {given(100 * loss)} %": (
+            LinkImpairment(one_way_delay_ns=5 * MS, loss_ratio=loss),
+            LinkImpairment(one_way_delay_ns=5 * MS),
+        )
+        for loss in (0.001, 0.01, 0.1)
+    },
+    **{
+        f"queue of {queue} packets": (LinkImpairment(rate_bit_s=2_000_000, queue_packets=queue), LinkImpairment())
+        for queue in (1, 20, 50)
+    },
+}
+"""What every run's links are made of: there and back. Beside them: each kind of fault."""
+FAULTS: dict[str, tuple[Event, ...]] = {
+    **{
+        f"fault {action}": (Event(FAULT_NS, "fault", action, "p1"), Event(REPAIR_NS, "fault", "repair", "p1"))
+        for action in BRACKETED
+    },
+    "fault link": (Event(FAULT_NS, "fault", "link", "p1", end="p1.hop:b"),),
+}
 NETEM: dict[str, LinkImpairment] = {
     "jitter uniform": LinkImpairment(one_way_delay_ns=20 * MS, jitter_ns=5 * MS),
     "jitter normal": LinkImpairment(one_way_delay_ns=40 * MS, jitter_ns=5 * MS, distribution="normal"),
@@ -76,23 +113,30 @@ class Budget:
 ON_THE_WALL_CLOCK = Budget(longest_ns=8 * S)
 
 
-def read_link(profile: str, seed: int) -> tuple[Link, tuple[Event, ...]]:
-    """A profile as the link that the planner makes of it, and the profile's own events in 100 s. Raises SpecError if
-    there is no such profile.
-    """
+def generic_probes(program: Path, seed: int = 1) -> tuple[Probe, ...]:
+    """Rates, delays, losses, queues and faults, each by itself. The seed only affects losses."""
+    probes: list[Probe] = []
+    for name, shapes in GENERIC.items():
+        probes += _probes(name, Link("p1", "a", "b", *shapes), (), program, Budget(few=200), seed)
+    link = Link("p1", "a", "b", LinkImpairment(), LinkImpairment())
+    probes += [Probe(name, _around(name, link, events, program, seed), ("events",)) for name, events in FAULTS.items()]
+    return tuple(probes)
+
+
+def read_link(keys: str, seed: int = 1) -> tuple[Link, tuple[Event, ...]]:
+    """The link that the planner makes of these keys of a spec, and its own events in 100 s. Raises SpecError."""
     text = (
         'format = 1\nname = "calibration"\nduration = "100 s"\n[node.a]\n[node.b]\n'
-        f'[link.p1]\nbetween = ["a", "b"]\nprofile = "{profile}"\n'
         '[flow.f]\nfrom = "a"\nto = "b"\nprotocol = "tcp"\npaths = ["p1"]\nbytes = "1 MB"\n'
+        f'[link.p1]\nbetween = ["a", "b"]\n{keys}\n'
     )
-    (cell,) = make_plan(parse_spec(text.encode(), Path("calibration.toml"), sets={}), seed=seed).cells
+    cell = make_plan(parse_spec(text.encode(), Path("calibration.toml"), sets={}), seed=seed).cells[0]
     return cell.links[0], cell.timeline
 
 
 def profile_probes(profile: str, program: Path, budget: Budget, seed: int = 1) -> tuple[Probe, ...]:
     """Every cell of a profile."""
-    link, events = read_link(profile, seed)
-    return _probes(profile, link, events, program, budget, seed)
+    return _probes(profile, *read_link(f'profile = "{profile}"', seed), program, budget, seed)
 
 
 def netem_probes(program: Path, budget: Budget, seed: int = 1) -> tuple[Probe, ...]:
@@ -251,3 +295,31 @@ def sending_flow(
         sender=(str(program), "send", "{to}", *send), receiver=(str(program), role, str(port)), ready="listening"
     )
     return Flow(name, "udp", sender, receiver, (path,), port, spawned_ns, stop_ns, None, 0, program=own)
+
+
+def probe_cell(
+    name: str,
+    link: Link,
+    flows: tuple[Flow, ...],
+    duration_ns: int,
+    seed: int,
+    timeline: tuple[Event, ...] = (),
+    *,
+    sysctls: Mapping[str, str] | None = None,
+    random: bool = True,
+) -> Cell:
+    """A cell of one link between hosts a and b, both captured. sysctls: of both."""
+    return Cell(
+        spec="calibration",
+        experiment="calibration",
+        factors={"probe": name},
+        repetition=0,
+        seed=seed,
+        duration_ns=duration_ns,
+        nodes=tuple(Node(node, "host", dict(sysctls or {})) for node in "ab"),
+        links=(link,),
+        flows=flows,
+        timeline=timeline,
+        captures=tuple(CapturePoint(node, "p1") for node in "ab"),
+        random=random,
+    )

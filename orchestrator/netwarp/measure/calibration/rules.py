@@ -13,10 +13,8 @@ import numpy as np
 from ...core.types import Event, Link, LinkImpairment, PacketRule
 from ...core.wire import ETHERNET_HEADER_BYTES
 from ...store.probe_rows import ProbeRow
-from .datagram_probes import BRACKET_NS, MS, PORTS, START_NS, Budget, S, send_words, sending_flow
-from .datagrams import Way
-from .expected import share
-from .tcp import Probe, probe_cell
+from .datagram_probes import BRACKET_NS, MS, PORTS, START_NS, Budget, S, probe_cell, send_words, sending_flow
+from .datagrams import Probe, Way, share
 
 SIZES = (64, 576, 1500)
 APART_NS = MS

@@ -17,11 +17,10 @@ from ...captures.sctp.association import Association
 from ...core.units import QuantityError, parse_quantity
 from ...store.app_records import Notification
 from ...store.ndjson import of_kind
+from ..delivery import NEVER
 from ..flow_packets import FlowPackets
-from ..message_delays import NEVER
 from ..models.failover_inputs import failover_conditions, failover_settings
-from ..models.sctp_failover_model import FailoverPrediction, predict_failover
-from ..models.timer_ranges import Range
+from ..models.sctp_failover_model import FailoverPrediction, Range, predict_failover
 from ..observation import FlowObservation, Moments, Window, first_ns
 from .recovery import recovery_metrics
 

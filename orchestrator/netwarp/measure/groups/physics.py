@@ -1,5 +1,10 @@
 """Metrics for testing known laws: throughput under loss, waiting times and drops of a queue, back-off of the RTO.
 Definitions: docs/metrics.md, Laws of physics.
+
+A queue of fixed rate is computed packet by packet by Lindley's recursion (D. V. Lindley: The theory of queues with a
+single server, 1952): the sending of a packet begins when it arrives or when the packet before it has been sent,
+whichever is later. So the arrival times alone give every departure. Timeouts in a row are each twice as long as the one
+before (RFC 6298 5.5, RFC 9260 6.3.3 E2).
 """
 
 from __future__ import annotations
@@ -8,13 +13,17 @@ import dataclasses
 
 import numpy as np
 
-from ...captures.native import Ints
-from ...core.types import Cell, Flow
+from ...captures.capture import read_captures
+from ...captures.hop_joins import NOWHERE, match_packets
+from ...captures.native import Bools, Ints, Rows
+from ...core.timer_wheel import slot_s
+from ...core.types import Cell, Flow, LinkImpairment
+from ...core.wire import ETHERNET_HEADER_BYTES
+from ..delivery import aborted_ns
 from ..flow_packets import FlowPackets
 from ..models.failover_inputs import failover_settings
-from ..models.link_queue import departures, passage_of, waiting
+from ..models.sctp_failover_model import Range, fires
 from ..models.throughput_models import RANDOM_OVER_PERIODIC, mathis_packets_s, pftk_packets_s, sawtooth_packets_s
-from ..models.timer_ranges import TCP_RTO_MAX_S, backoff_of
 from ..observation import FlowObservation
 from ..sent_data import Sending, sending_of
 from .retransmission import retransmission_metrics
@@ -24,6 +33,10 @@ TCP_RTO_MIN_S = 0.2
 WARM_UP_EVENTS = 3
 """Loss events to skip: slow start overshoots, and each loss event halves the excess."""
 FEWEST_CYCLES = 5
+INSTANT_NS = 2_000
+"""Times closer than this are one instant: what two clock reads and a timer make of it."""
+TCP_RTO_MAX_S = 120.0
+"""Linux, include/net/tcp.h: TCP_RTO_MAX."""
 
 
 def physics_metrics(observation: FlowObservation) -> dict[str, float | None]:
@@ -129,3 +142,139 @@ def steady_of(sending: Sending, events: Ints) -> Steady | None:
         sent_bit_s=float(sending.payload_bytes[begin:end].sum()) * 8 / seconds,
         event_ratio=(len(events) - 1 - WARM_UP_EVENTS) / (end - begin),
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class Passage:
+    """The packets that arrived at a queue, in order; ns. left_ns: for the accepted packets, when their last bit had
+    left.
+    """
+
+    came_ns: Ints
+    let_in: Bools
+    left_ns: Ints
+    sending_ns: Ints
+
+    @property
+    def waited_ns(self) -> Ints:
+        """For the accepted packets: from arrival to the departure of the first bit."""
+        return self.left_ns - self.sending_ns[self.let_in] - self.came_ns[self.let_in]
+
+
+def departures(came_ns: Ints, sending_ns: Ints) -> Ints:
+    """Lindley: left[n] = max(came[n], left[n-1]) + sending[n]."""
+    through = np.cumsum(sending_ns)
+    return through + np.maximum.accumulate(came_ns - (through - sending_ns))
+
+
+def waiting(passage: Passage, left_ns: Ints) -> tuple[Ints, Ints]:
+    """The number of packets waiting when each packet arrives, not counting the one being sent: (at least, at most). The
+    two differ if a packet leaves at that very instant, since captures do not show which came first. left_ns: of the
+    accepted packets.
+    """
+    before: Ints = np.cumsum(passage.let_in) - passage.let_in
+    least, most = (
+        np.maximum(before - np.searchsorted(left_ns, passage.came_ns + off, side="right") - 1, 0)
+        for off in (INSTANT_NS, -INSTANT_NS)
+    )
+    return least, most
+
+
+def passage_of(
+    cell: Cell, flow: Flow, sender: FlowPackets, receiver: FlowPackets
+) -> tuple[Passage, LinkImpairment] | None:
+    """The flow's packets through the queue of its one link, towards the receiver; times at the queue.
+
+    None if anything but the rate, the queue and a constant delay acts on the packets, or if other flows share the
+    queue: loss, jitter, faults, several links. Then arrival and departure times are not all known.
+    """
+    links = {link.name: link for link in cell.links}
+    path = flow.paths[0]
+    if len(flow.paths) > 1 or path.sender_link != path.receiver_link or len(cell.flows) > 1 or cell.timeline:
+        return None
+    link = links[path.sender_link]
+    shape = link.forward if link.a == flow.sender else link.backward
+    plain = LinkImpairment(
+        one_way_delay_ns=shape.one_way_delay_ns,
+        rate_bit_s=shape.rate_bit_s,
+        queue_packets=shape.queue_packets,
+        layer=shape.layer,
+    )
+    if shape != plain or shape.rate_bit_s is None or flow.program is not None:
+        return None
+    sent, arrived = _towards_receiver(sender), _towards_receiver(receiver)
+    arrival = match_packets(sent, arrived).place
+    # behind the last one that arrived, what did not may have been on its way when the captures ended
+    end = int(np.flatnonzero(arrival != NOWHERE).max(initial=-1)) + 1
+    sent, arrival = sent[:end], arrival[:end]
+    let_in = arrival != NOWHERE
+    if not end:
+        return None
+    bytes_sent = sent["ip_bytes"].astype(np.int64) + (ETHERNET_HEADER_BYTES if shape.layer == "ethernet" else 0)
+    passage = Passage(
+        came_ns=sent["time_ns"] + shape.one_way_delay_ns,
+        let_in=let_in,
+        left_ns=arrived["time_ns"][arrival[let_in]],
+        sending_ns=bytes_sent * 1_000_000_000 // (shape.rate_bit_s // 8),
+    )
+    return passage, shape
+
+
+def _towards_receiver(packets: FlowPackets) -> Rows:
+    """Rows of `identities` of the flow's packets from its sender."""
+    capture = read_captures(packets.point.capture.files, ("identities",))
+    rows = capture.identities
+    mine = np.zeros(len(rows), dtype=np.bool_)
+    for row, sends in packets.data_direction.items():
+        table = packets.point.capture.flows[row]
+        path, towards = int(table["path"]), int(table["path_direction"]) ^ sends
+        alive = rows["time_ns"] <= aborted_ns(packets, row)  # ABORTs behind it cannot be told apart
+        mine |= (rows["path"] == path) & (rows["path_direction"] == towards) & alive
+    return rows[mine][np.argsort(rows["time_ns"][mine], kind="stable")]
+
+
+@dataclasses.dataclass(frozen=True)
+class Backoff:
+    """waits_s: seconds between consecutive timeouts. allowed: for each wait the range it must lie in, computed from the
+    first wait by doubling.
+    """
+
+    waits_s: tuple[float, ...]
+    allowed: tuple[Range, ...]
+
+    @property
+    def outside(self) -> int:
+        """The number of waits outside their range."""
+        return sum(not range_.holds(wait) for wait, range_ in zip(self.waits_s, self.allowed, strict=True))
+
+
+def backoff_of(sending: Sending, since_ns: int, until_ns: int | None, longest_s: float) -> Backoff | None:
+    """Measures the retransmissions of the first unacknowledged byte (TSN) from `since_ns` on, until an acknowledgement
+    for new data arrives or until `until_ns`. longest_s: RTO.Max. None: there are fewer than two waits.
+    """
+    heard = sending.ack_ns < since_ns
+    una = int(sending.acked[heard].max(initial=0))
+    news = sending.ack_ns[(sending.ack_ns >= since_ns) & (sending.acked > una)]
+    end_ns = min(
+        int(news.min(initial=np.iinfo(np.int64).max)), np.iinfo(np.int64).max if until_ns is None else until_ns
+    )
+    mine = sending.again & (sending.begin == una) & (sending.sent_ns >= since_ns) & (sending.sent_ns < end_ns)
+    times: Ints = sending.sent_ns[mine]
+    if len(times) < 3:
+        return None
+    waits = tuple((np.diff(times) / 1e9).tolist())
+    return Backoff(waits, allowed_waits(waits[0], len(waits), longest_s))
+
+
+def allowed_waits(first_s: float, count: int, longest_s: float) -> tuple[Range, ...]:
+    """The range of each of `count` consecutive waits, of which the first took `first_s`.
+
+    The first timer was set for a time between first_s minus one slot of the timer wheel and first_s. Each later timer
+    is twice as long, up to longest_s, and late by at most one slot.
+    """
+    timer = Range(first_s - slot_s(first_s), first_s)
+    later = (
+        fires(Range(min(timer.low * 2**number, longest_s), min(timer.high * 2**number, longest_s)))
+        for number in range(1, count)
+    )
+    return (Range(first_s, first_s), *later)

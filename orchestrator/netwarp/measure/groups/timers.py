@@ -42,11 +42,10 @@ AS_ASKED = ("stop", "total", "terminated")
 
 
 def timer_metrics(observation: FlowObservation) -> dict[str, float | None]:
-    """Waits, and counts of broken promises; without both captures those that need one are missing."""
+    """Waits, and counts of broken promises; {} without both captures."""
     sender, receiver = observation.sender, observation.receiver
-    metrics: dict[str, float | None] = {}
     if sender is None or receiver is None:
-        return metrics
+        return {}
     sides = ((sender, True), (receiver, False))
     sent = [
         tuple(packets.rows(getattr(packets.point.capture, name), back=not by_sender) for name in ("segments", "chunks"))
@@ -56,27 +55,26 @@ def timer_metrics(observation: FlowObservation) -> dict[str, float | None]:
         np.concatenate([packets.data.t_ns if by_sender else packets.back.t_ns for packets, by_sender in sides])
     )
     begin, end = longest_gap(times) or (0, 0)
-    metrics["silence_s"] = _s(end - begin)
-    kinds = [_kinds(segments, chunks) for segments, chunks in sent]
-    metrics["setup_repeat_wait_s"] = _s(max(setup for setup, _, _ in kinds))
-    metrics["data_repeat_wait_s"] = _s(max(data for _, data, _ in kinds))
-    metrics["close_repeat_wait_s"] = _s(max(close for _, _, close in kinds))
+    setup_ns, data_ns, close_ns = map(max, zip(*(_repeat_waits(*rows) for rows in sent), strict=True))
     together = observation.flow.protocol == "mptcp"  # its subflows are one connection
-    metrics["acknowledgement_wait_s"] = _acknowledgement_wait_s(receiver, together=together)
-    aborts = float(sum(_aborts(segments, chunks) for segments, chunks in sent))
-    metrics["aborts"] = None if _aborted_as_asked(observation) else aborts
-    metrics["unclosed_ends"] = None if _aborted_as_asked(observation) else unclosed_ends(sender, receiver)
-    metrics |= repair_metrics(observation, sender)
+    aborts = sum((segments["flags"] & RST > 0).sum() + (chunks["type"] == ABORT).sum() for segments, chunks in sent)
+    as_asked = _aborted_as_asked(observation)
+    metrics: dict[str, float | None] = {
+        "silence_s": (end - begin) / 1e9,
+        "setup_repeat_wait_s": setup_ns / 1e9,
+        "data_repeat_wait_s": data_ns / 1e9,
+        "close_repeat_wait_s": close_ns / 1e9,
+        "acknowledgement_wait_s": _acknowledgement_wait_s(receiver, together=together),
+        "aborts": None if as_asked else float(aborts),
+        "unclosed_ends": None if as_asked else unclosed_ends(sender, receiver),
+        **repair_metrics(observation, sender),
+    }
     if observation.flow.program is None:
         metrics |= _promises(observation, sender)
     return metrics
 
 
-def _s(ns: int) -> float:
-    return ns / 1e9
-
-
-def _kinds(segments: Rows, chunks: Rows) -> tuple[int, int, int]:
+def _repeat_waits(segments: Rows, chunks: Rows) -> tuple[int, int, int]:
     """The longest wait (ns) before something was sent again: in the set-up, data, at the close."""
     flags = segments["flags"]
     syn, fin = flags & SYN > 0, flags & FIN > 0
@@ -113,7 +111,7 @@ def _acknowledgement_wait_s(receiver: FlowPackets, *, together: bool) -> float |
     rows = list(receiver.data_direction)
     connections = [rows] if together and rows else [[row] for row in rows]
     waits = [wait for connection in connections if (wait := _unacknowledged_ns(receiver, connection)) is not None]
-    return _s(max(waits)) if waits else None
+    return max(waits) / 1e9 if waits else None
 
 
 def _unacknowledged_ns(receiver: FlowPackets, connection: list[int]) -> int | None:
@@ -130,23 +128,19 @@ def _unacknowledged_ns(receiver: FlowPackets, connection: list[int]) -> int | No
     return int((acks[following[known]] - arrivals[known]).max()) if known.any() else None
 
 
-def _aborts(segments: Rows, chunks: Rows) -> int:
-    return int((segments["flags"] & RST > 0).sum() + (chunks["type"] == ABORT).sum())
-
-
 def _promises(observation: FlowObservation, sender: FlowPackets) -> dict[str, float | None]:
     """Metrics from netwarp's own programs: the bytes read of those asked for, and the end of each of them."""
     flow = observation.flow
     sent, read = (last(records, Summary) for records in (observation.sender_records, observation.receiver_records))
-    metrics: dict[str, float | None] = {"undelivered_bytes": None}
+    metrics: dict[str, float | None] = {"undelivered_bytes": None, "ends_disagree": None}
     if flow.total_bytes is not None and not flow.is_page:
         metrics["undelivered_bytes"] = float(flow.total_bytes - (read.unique_bytes or 0 if read else 0))
-    if _aborted_as_asked(observation):
-        metrics["ends_disagree"] = None
-        return metrics | _on_failed_paths(observation, sender)
-    sender_well = sent is not None and sent.status == 0 and sent.reason != "gave_up"
-    metrics["ends_disagree"] = float(sender_well != (read is not None and read.reason == "closed"))
-    return metrics | _on_failed_paths(observation, sender)
+    if not _aborted_as_asked(observation):
+        sender_well = sent is not None and sent.status == 0 and sent.reason != "gave_up"
+        metrics["ends_disagree"] = float(sender_well != (read is not None and read.reason == "closed"))
+    if flow.protocol == "sctp":
+        metrics["data_on_failed_path_packets"] = float(_on_failed_path(observation, sender))
+    return metrics
 
 
 def _aborted_as_asked(observation: FlowObservation) -> bool:
@@ -158,12 +152,6 @@ def _aborted_as_asked(observation: FlowObservation) -> bool:
         return False
     sent = last(observation.sender_records, Summary)
     return sent is not None and sent.reason in AS_ASKED
-
-
-def _on_failed_paths(observation: FlowObservation, sender: FlowPackets) -> dict[str, float | None]:
-    if observation.flow.protocol != "sctp":
-        return {}
-    return {"data_on_failed_path_packets": float(_on_failed_path(observation, sender))}
 
 
 def _on_failed_path(observation: FlowObservation, sender: FlowPackets) -> int:

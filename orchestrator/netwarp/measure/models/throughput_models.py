@@ -37,7 +37,7 @@ def mathis_packets_s(p: float, rtt_s: float, b: int = 1) -> float:
     M. Mathis, J. Semke, J. Mahdavi, T. Ott: The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm (CCR
     27(3), 1997). Without timeouts and without the receiver's limit; recovery takes no time.
     """
-    return _per_second(math.sqrt(1.5 / (b * p)), rtt_s)
+    return per_second(math.sqrt(1.5 / (b * p)), rtt_s)
 
 
 def sawtooth_packets_s(p: float, rtt_s: float) -> float:
@@ -56,20 +56,11 @@ def pftk_packets_s(p: float, rtt_s: float, timeout_s: float, window_packets: flo
     (SIGCOMM 1998), eq. 31, with E[W] of eq. 13 and f(p) of eq. 28. Packets lost behind the first of a round are lost
     with it, and a window too small for three duplicates times out.
     """
-    w, share, seconds = _pftk_cycle(p, rtt_s, timeout_s, window_packets, b)
-    return _per_second((1 - p) / p + w + share / (1 - p), seconds)
+    w, share, seconds = pftk_cycle(p, rtt_s, timeout_s, window_packets, b)
+    return per_second((1 - p) / p + w + share / (1 - p), seconds)
 
 
-def pftk_received_packets_s(p: float, rtt_s: float, timeout_s: float, window_packets: float, b: int = 1) -> float:
-    """The rate at which they arrive: of a window that loses packets half, of a series of timeouts one packet.
-
-    The same model; eq. 22 of Cardwell et al. 2000 (experiments/lee2008/model.py).
-    """
-    w, share, seconds = _pftk_cycle(p, rtt_s, timeout_s, window_packets, b)
-    return _per_second((1 - p) / p + w / 2 + share, seconds)
-
-
-def _pftk_cycle(p: float, rtt_s: float, timeout_s: float, window_packets: float, b: int) -> tuple[float, float, float]:
+def pftk_cycle(p: float, rtt_s: float, timeout_s: float, window_packets: float, b: int) -> tuple[float, float, float]:
     """Of the time from loss to loss: the window at its end, the share of timeouts among the losses, its length in s."""
     unlimited = (2 + b) / (3 * b) + math.sqrt(8 * (1 - p) / (3 * b * p) + ((2 + b) / (3 * b)) ** 2)
     by_timeout = backed_off(p) * timeout_s / (1 - p)
@@ -83,7 +74,7 @@ def _pftk_cycle(p: float, rtt_s: float, timeout_s: float, window_packets: float,
     return w, share, rtt_s * rounds + share * by_timeout
 
 
-def _per_second(packets: float, seconds: float) -> float:
+def per_second(packets: float, seconds: float) -> float:
     """Without a round trip nothing is waited for: as fast as one likes."""
     return packets / seconds if seconds else math.inf
 
