@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from ..core.packet_kinds import KINDS, PACKET
-from .bpf import FRAME, Assembler
 
 ETHERNET_HEADER_BYTES = 14
-CONTEXT, LENGTH = 6, 7
-"""Registers: the packet (struct __sk_buff); between its steps free."""
-IP_PROTOCOL, PORTS, KINDS_SEEN = -32 + 9, -56, -64
-"""Places in the frame that classify() fills: the IP header's protocol, both ports (u16 each), a bit a kind (u64)."""
-_IP, _L4, _L4_LENGTH, _CHUNK, _ROUND = -32, -40, -48, -72, -80
-_TCP, _SCTP = 6, 132
-IP_NUMBERS = {"tcp": _TCP, "mptcp": _TCP, "sctp": _SCTP, "udp": 17}
-_PROTOCOL = 16
-"""Offset in struct __sk_buff."""
-_LOAD_BYTES = 26
-_MOST_CHUNKS = 94
-"""Of 16 bytes in 1500."""
+KINDS_SEEN, PORTS, IP_PROTOCOL = -64, -56, -32 + 9
+"""Places in the frame that CLASSIFY fills: a bit a kind (u64), both ports (u16 each), the IP header's protocol."""
+IP_NUMBERS = {"tcp": 6, "mptcp": 6, "sctp": 132, "udp": 17}
 
 
 def kind_bits(kind: str) -> int:
@@ -25,122 +15,127 @@ def kind_bits(kind: str) -> int:
     return sum(1 << bit for bit in KINDS[kind])
 
 
-def classify(code: Assembler, otherwise: str) -> None:
-    """IP header, ports and the kinds the packet is of into the frame; to `otherwise` with one that is of no flow."""
-    code.load(4, 1, CONTEXT, _PROTOCOL)
-    code.jump_if("ne", 1, 0x0008, otherwise)  # ETH_P_IP in network byte order
-    _load_bytes(code, ETHERNET_HEADER_BYTES, _IP, 20, otherwise)
-    code.load(2, 1, FRAME, _IP + 6)
-    code.swap16(1)
-    code.op("and", 1, 0x1FFF)
-    code.jump_if("ne", 1, 0, otherwise)  # a later fragment has no ports
-    code.load(1, 1, FRAME, _IP)
-    code.op("and", 1, 0x0F)
-    code.op("lsh", 1, 2)
-    code.load(2, 2, FRAME, _IP + 2)
-    code.swap16(2)
-    code.op_reg("mov", 3, 2)
-    code.op_reg("sub", 3, 1)
-    code.store(8, FRAME, _L4_LENGTH, 3)
-    code.op("add", 1, ETHERNET_HEADER_BYTES)
-    code.store(8, FRAME, _L4, 1)
-    code.op_reg("mov", 2, 1)
-    _load_bytes(code, None, PORTS, 4, otherwise)
-    code.constant(1, kind_bits(PACKET))
-    code.store(8, FRAME, KINDS_SEEN, 1)
-    code.load(1, 1, FRAME, IP_PROTOCOL)
-    code.jump_if("eq", 1, _TCP, "tcp")
-    code.jump_if("eq", 1, _SCTP, "sctp")
-    _add_kind(code, "data")
-    code.jump("kinds")
-    code.label("tcp")
-    _classify_tcp(code)
-    code.label("sctp")
-    _classify_sctp(code)
-    code.label("kinds")
+def _load_bytes(to: int, size: int, otherwise: str) -> str:
+    """Bytes of the packet at the offset in r2 into the frame (bpf_skb_load_bytes)."""
+    return f"""
+    r1 = r6
+    r3 = r10
+    r3 += {to}
+    r4 = {size}
+    call 26
+    if r0 != 0 goto {otherwise}"""
 
 
-def _add_kind(code: Assembler, kind: str) -> None:
-    code.load(8, 4, FRAME, KINDS_SEEN)
-    code.constant(5, 1 << KINDS[kind][0])
-    code.op_reg("or", 4, 5)
-    code.store(8, FRAME, KINDS_SEEN, 4)
+def _add_kind(kind: str) -> str:
+    return f"""
+    r4 = *(u64 *)(r10 + {KINDS_SEEN})
+    r5 = {1 << KINDS[kind][0]} ll
+    r4 |= r5
+    *(u64 *)(r10 + {KINDS_SEEN}) = r4"""
 
 
-def _classify_tcp(code: Assembler) -> None:
-    code.load(8, 2, FRAME, _L4)
-    code.op("add", 2, 12)
-    _load_bytes(code, None, _CHUNK, 2, "kinds")
-    code.load(1, 1, FRAME, _CHUNK + 1)
-    code.jump_if("set", 1, 0x02, "tcp syn")
-    for flag, kind in ((0x04, "rst"), (0x01, "fin")):
-        code.op_reg("mov", 2, 1)
-        code.op("and", 2, flag)
-        code.jump_if("eq", 2, 0, f"tcp no {kind}")
-        _add_kind(code, kind)
-        code.label(f"tcp no {kind}")
-    code.load(1, 2, FRAME, _CHUNK)
-    code.op("rsh", 2, 4)
-    code.op("lsh", 2, 2)
-    code.load(8, 3, FRAME, _L4_LENGTH)
-    code.jump_if_reg("le", 3, 2, "tcp empty")
-    _add_kind(code, "data")
-    code.jump("kinds")
-    code.label("tcp empty")
-    code.jump_if("set", 1, 0x05, "kinds")
-    _add_kind(code, "ack")
-    code.jump("kinds")
-    code.label("tcp syn")
-    code.jump_if("set", 1, 0x10, "tcp syn ack")
-    _add_kind(code, "syn")
-    code.jump("kinds")
-    code.label("tcp syn ack")
-    _add_kind(code, "syn_ack")
-    code.jump("kinds")
+CLASSIFY = f"""
+    ; r6: the packet (struct __sk_buff). Frame: -32 IP header, -40 offset of the transport header, -48 bytes from there
+    ; to the end, -72 a chunk's header or TCP's offset and flags, -80 chunks so far. To `verdict` if it is of no flow.
+    r1 = *(u32 *)(r6 + 16)          ; protocol
+    if r1 != 0x0008 goto verdict    ; ETH_P_IP in network byte order
+    r1 = r6
+    r2 = {ETHERNET_HEADER_BYTES}
+    r3 = r10
+    r3 += -32
+    r4 = 20
+    call 26
+    if r0 != 0 goto verdict
+    r1 = *(u16 *)(r10 + -26)
+    r1 = be16 r1
+    r1 &= 0x1fff
+    if r1 != 0 goto verdict         ; a later fragment has no ports
+    r1 = *(u8 *)(r10 + -32)
+    r1 &= 0x0f
+    r1 <<= 2
+    r2 = *(u16 *)(r10 + -30)
+    r2 = be16 r2
+    r3 = r2
+    r3 -= r1
+    *(u64 *)(r10 + -48) = r3
+    r1 += {ETHERNET_HEADER_BYTES}
+    *(u64 *)(r10 + -40) = r1
+    r2 = r1
+{_load_bytes(PORTS, 4, "verdict")}
+    r1 = {kind_bits(PACKET)} ll
+    *(u64 *)(r10 + {KINDS_SEEN}) = r1
+    r1 = *(u8 *)(r10 + {IP_PROTOCOL})
+    if r1 == {IP_NUMBERS["tcp"]} goto tcp
+    if r1 == {IP_NUMBERS["sctp"]} goto sctp
+{_add_kind("data")}
+    goto kinds
 
+tcp:
+    r2 = *(u64 *)(r10 + -40)
+    r2 += 12
+{_load_bytes(-72, 2, "kinds")}
+    r1 = *(u8 *)(r10 + -71)
+    if r1 & 0x02 goto tcp-syn
+    r2 = r1
+    r2 &= 0x04
+    if r2 == 0 goto tcp-no-rst
+{_add_kind("rst")}
+tcp-no-rst:
+    r2 = r1
+    r2 &= 0x01
+    if r2 == 0 goto tcp-no-fin
+{_add_kind("fin")}
+tcp-no-fin:
+    r2 = *(u8 *)(r10 + -72)
+    r2 >>= 4
+    r2 <<= 2
+    r3 = *(u64 *)(r10 + -48)
+    if r3 <= r2 goto tcp-empty
+{_add_kind("data")}
+    goto kinds
+tcp-empty:
+    if r1 & 0x05 goto kinds
+{_add_kind("ack")}
+    goto kinds
+tcp-syn:
+    if r1 & 0x10 goto tcp-syn-ack
+{_add_kind("syn")}
+    goto kinds
+tcp-syn-ack:
+{_add_kind("syn_ack")}
+    goto kinds
 
-def _classify_sctp(code: Assembler) -> None:
-    """Every chunk of the packet: bit ((type >> 6) << 4 | type & 15)."""
-    code.load(8, LENGTH, FRAME, _L4)
-    code.op("add", LENGTH, 12)
-    code.store_constant(8, FRAME, _ROUND, 0)
-    code.label("chunk")
-    code.op_reg("mov", 2, LENGTH)
-    _load_bytes(code, None, _CHUNK, 4, "kinds")
-    code.load(1, 1, FRAME, _CHUNK)
-    code.op_reg("mov", 2, 1)
-    code.op("rsh", 2, 6)
-    code.op("lsh", 2, 4)
-    code.op("and", 1, 15)
-    code.op_reg("or", 1, 2)
-    code.op("mov", 2, 1)
-    code.op_reg("lsh", 2, 1)
-    code.load(8, 3, FRAME, KINDS_SEEN)
-    code.op_reg("or", 3, 2)
-    code.store(8, FRAME, KINDS_SEEN, 3)
-    code.load(2, 1, FRAME, _CHUNK + 2)
-    code.swap16(1)
-    code.jump_if("lt", 1, 4, "kinds")
-    code.op("add", 1, 3)
-    code.op("and", 1, 0xFFFC)
-    code.op_reg("add", LENGTH, 1)
-    code.load(8, 1, FRAME, _L4)
-    code.load(8, 2, FRAME, _L4_LENGTH)
-    code.op_reg("add", 1, 2)
-    code.jump_if_reg("ge", LENGTH, 1, "kinds")
-    code.load(8, 1, FRAME, _ROUND)
-    code.op("add", 1, 1)
-    code.store(8, FRAME, _ROUND, 1)
-    code.jump_if("lt", 1, _MOST_CHUNKS, "chunk")
-
-
-def _load_bytes(code: Assembler, offset: int | None, to: int, size: int, otherwise: str) -> None:
-    """Bytes of the packet at an offset (None: already in r2) into the frame."""
-    code.op_reg("mov", 1, CONTEXT)
-    if offset is not None:
-        code.op("mov", 2, offset)
-    code.op_reg("mov", 3, FRAME)
-    code.op("add", 3, to)
-    code.op("mov", 4, size)
-    code.call(_LOAD_BYTES)
-    code.jump_if("ne", 0, 0, otherwise)
+sctp:                               ; every chunk: bit ((type >> 6) << 4 | type & 15)
+    r7 = *(u64 *)(r10 + -40)
+    r7 += 12
+    *(u64 *)(r10 + -80) = 0
+chunk:
+    r2 = r7
+{_load_bytes(-72, 4, "kinds")}
+    r1 = *(u8 *)(r10 + -72)
+    r2 = r1
+    r2 >>= 6
+    r2 <<= 4
+    r1 &= 15
+    r1 |= r2
+    r2 = 1
+    r2 <<= r1
+    r3 = *(u64 *)(r10 + {KINDS_SEEN})
+    r3 |= r2
+    *(u64 *)(r10 + {KINDS_SEEN}) = r3
+    r1 = *(u16 *)(r10 + -70)
+    r1 = be16 r1
+    if r1 < 4 goto kinds
+    r1 += 3
+    r1 &= 0xfffc
+    r7 += r1
+    r1 = *(u64 *)(r10 + -40)
+    r2 = *(u64 *)(r10 + -48)
+    r1 += r2
+    if r7 >= r1 goto kinds
+    r1 = *(u64 *)(r10 + -80)
+    r1 += 1
+    *(u64 *)(r10 + -80) = r1
+    if r1 < 94 goto chunk           ; of 16 bytes in 1500
+kinds:"""
+"""The packet's ports and kinds, into the frame."""

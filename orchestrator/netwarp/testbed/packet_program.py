@@ -12,22 +12,12 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.types import Flow, Frozen, LinkImpairment, PacketRule
-from .bpf import FRAME, Assembler
-from .packet_classifier import (
-    CONTEXT,
-    ETHERNET_HEADER_BYTES,
-    IP_NUMBERS,
-    IP_PROTOCOL,
-    KINDS_SEEN,
-    LENGTH,
-    PORTS,
-    classify,
-    kind_bits,
-)
+from .bpf import assemble
+from .packet_classifier import CLASSIFY, ETHERNET_HEADER_BYTES, IP_NUMBERS, IP_PROTOCOL, KINDS_SEEN, PORTS, kind_bits
 
 NO_LIMIT = 1 << 32
 LENGTH_BITS = 16
@@ -38,13 +28,8 @@ MARKS = 0x6E77
 """Upper half of the mark of packets that the program has seen already: 'nw'."""
 SETTINGS, STATE = 0, 1
 GENERATOR, PACKETS, BIT_ERRORS, TOO_LONG, DROPPED, DUPLICATED, DELAYED, COUNTERS = range(8)
-_LEN, _MARK, _IFINDEX = 0, 8, 40
-"""Offsets in struct __sk_buff."""
-_CLONE_REDIRECT = 13
-_PASS, _DROP, _NEXT_FILTER = 0, 2, -1
-_VERDICT, _STATE = 8, 9
-_DRAW = -8
-_DROPS, _DUPLICATES, _DELAY_SHIFT, _NO_DELAY = 1, 2, 8, 255
+_DROPS, _DUPLICATES, _DELAY_SHIFT = 1, 2, 8
+"""A verdict: bits of what to do, above them the number of the delay line and 1."""
 
 
 class Counts(Frozen, frozen=True):
@@ -101,63 +86,138 @@ def survival_factors(shape: LinkImpairment) -> list[int]:
 
 
 def packet_program(rules: Sequence[PacketRule], flows: Sequence[Flow], *, errors: bool) -> PacketProgram:
-    """Write the program."""
-    code = Assembler()
+    """Write the program. r6: the packet, r8: its verdict, r9: the state; frame -8: the draw.
+
+    Answers: 0 pass, 2 drop, -1 the next filter (which leads to a delay line). struct __sk_buff: len at 0, mark at 8,
+    ifindex at 40.
+    """
     delays = tuple(sorted({rule.delay_ns for rule in rules if rule.action == "delay"}))
     verdicts = {"drop": _DROPS, "duplicate": _DUPLICATES}
 
     def verdict(rule: PacketRule) -> int:
         return verdicts.get(rule.action) or (delays.index(rule.delay_ns) + 1) << _DELAY_SHIFT
 
-    code.op_reg("mov", CONTEXT, 1)
+    parts = ["    r6 = r1"]
     if any(rule.action != "drop" for rule in rules):  # what it sent on itself comes by a second time
-        code.load(4, 1, CONTEXT, _MARK)
-        code.op("rsh", 1, 16)
-        code.jump_if("ne", 1, MARKS, "new")
-        _set_mark(code, 0)
-        code.leave(_PASS)
-        code.label("new")
-    code.map_value(_STATE, STATE)
-    _count(code, PACKETS)
-    code.op("mov", _VERDICT, 0)
+        parts.append(_SEEN_ALREADY)
+    parts += [f"    r9 = map {STATE}", _count(PACKETS), "    r8 = 0"]
     if errors:  # one draw a packet, whatever becomes of it: variants meet the same ones
-        _draw(code)
+        parts.append(_DRAW)
     by_number: dict[int, int] = {}
     for rule in rules:
         if not rule.kind:
             _add_verdict(by_number, rule, verdict(rule))
     if by_number:
-        code.load(8, 1, _STATE, 8 * PACKETS)
-        _compare(code, "link", by_number)
-    slots = _by_kind(code, [(rule, verdict(rule)) for rule in rules if rule.kind], flows)
-    code.label("verdict")
-    _decide(code, errors, duplicates=any(rule.action == "duplicate" for rule in rules), delays=delays)
-    return PacketProgram(code.encode(), delays, slots)
+        parts += [f"    r1 = *(u64 *)(r9 + {8 * PACKETS})", *_compare("link", by_number)]
+    by_kind, slots = _by_kind([(rule, verdict(rule)) for rule in rules if rule.kind], flows)
+    parts += [*by_kind, "verdict:", _SHORT_ENOUGH]
+    if errors:
+        parts += [_survive()]
+    if any(rule.action == "duplicate" for rule in rules):
+        parts.append(_DUPLICATE)
+    if delays:
+        parts.append(_DELAY)
+    return PacketProgram(assemble("\n".join([*parts, "    r0 = 0", "    exit"])), delays, slots)
 
 
-def _count(code: Assembler, slot: int) -> None:
-    code.load(8, 1, _STATE, 8 * slot)
-    code.op("add", 1, 1)
-    code.store(8, _STATE, 8 * slot, 1)
+def _count(slot: int) -> str:
+    return f"""
+    r1 = *(u64 *)(r9 + {8 * slot})
+    r1 += 1
+    *(u64 *)(r9 + {8 * slot}) = r1"""
 
 
-def _set_mark(code: Assembler, mark: int) -> None:
-    code.op("mov", 1, mark)
-    code.store(4, CONTEXT, _MARK, 1)
+_SEEN_ALREADY = f"""
+    r1 = *(u32 *)(r6 + 8)
+    r1 >>= 16
+    if r1 != {MARKS} goto new
+    r1 = 0
+    *(u32 *)(r6 + 8) = r1
+    r0 = 0
+    exit
+new:"""
+_DRAW = f"""
+    ; xorshift64* (Vigna, 2016); its upper 32 bits
+    r1 = *(u64 *)(r9 + {8 * GENERATOR})
+    r2 = r1
+    r2 >>= 12
+    r1 ^= r2
+    r2 = r1
+    r2 <<= 25
+    r1 ^= r2
+    r2 = r1
+    r2 >>= 27
+    r1 ^= r2
+    *(u64 *)(r9 + {8 * GENERATOR}) = r1
+    r2 = 2685821657736338717 ll
+    r1 *= r2
+    r1 >>= 32
+    *(u64 *)(r10 + -8) = r1"""
+_SHORT_ENOUGH = f"""
+    r7 = *(u32 *)(r6 + 0)
+    r7 += {-ETHERNET_HEADER_BYTES}
+    r3 = map {SETTINGS}
+    r2 = *(u64 *)(r3 + 0)
+    if r7 <= r2 goto short-enough
+{_count(TOO_LONG)}
+    r0 = 2
+    exit
+short-enough:
+    r1 = r8
+    r1 &= {_DROPS}
+    if r1 == 0 goto not-dropped
+{_count(DROPPED)}
+    r0 = 2
+    exit
+not-dropped:"""
+_DUPLICATE = f"""
+    r1 = r8
+    r1 &= {_DUPLICATES}
+    if r1 == 0 goto single
+{_count(DUPLICATED)}
+    r1 = {MARKS << 16}
+    *(u32 *)(r6 + 8) = r1
+    r1 = r6
+    r2 = *(u32 *)(r6 + 40)
+    r3 = 0
+    call 13                         ; bpf_clone_redirect
+    r1 = 0
+    *(u32 *)(r6 + 8) = r1
+single:"""
+_DELAY = f"""
+    r8 >>= {_DELAY_SHIFT}
+    if r8 == 0 goto pass
+{_count(DELAYED)}
+    r8 += {MARKS << 16}
+    *(u32 *)(r6 + 8) = r8
+    r0 = -1
+    exit
+pass:"""
 
 
-def _draw(code: Assembler) -> None:
-    """xorshift64* (Vigna, 2016); its upper 32 bits."""
-    code.load(8, 1, _STATE, 8 * GENERATOR)
-    for shift, by in (("rsh", 12), ("lsh", 25), ("rsh", 27)):
-        code.op_reg("mov", 2, 1)
-        code.op(shift, 2, by)
-        code.op_reg("xor", 1, 2)
-    code.store(8, _STATE, 8 * GENERATOR, 1)
-    code.constant(2, 2685821657736338717)
-    code.op_reg("mul", 1, 2)
-    code.op("rsh", 1, 32)
-    code.store(8, FRAME, _DRAW, 1)
+def _survive() -> str:
+    """Lost where the draw is not below the product of the factors of the length's bits (settings in r3)."""
+    factors = [
+        f"""
+    r4 = r7
+    r4 &= {1 << bit}
+    if r4 == 0 goto bit-{bit}
+    r4 = *(u64 *)(r3 + {16 + 8 * bit})
+    r2 *= r4
+    r2 >>= 32
+bit-{bit}:"""
+        for bit in range(LENGTH_BITS)
+    ]
+    return f"""
+    r2 = *(u64 *)(r3 + 8)
+    if r2 == 0 goto whole
+{"".join(factors)}
+    r1 = *(u64 *)(r10 + -8)
+    if r1 < r2 goto whole
+{_count(BIT_ERRORS)}
+    r0 = 2
+    exit
+whole:"""
 
 
 def _add_verdict(verdicts: dict[int, int], rule: PacketRule, value: int) -> None:
@@ -165,113 +225,55 @@ def _add_verdict(verdicts: dict[int, int], rule: PacketRule, value: int) -> None
         verdicts[number] = verdicts.get(number, 0) | value
 
 
-def _compare(code: Assembler, place: str, verdicts: Mapping[int, int]) -> None:
-    """Add to the verdict where the number in r1 is listed; of two delays the longer counts."""
+def _compare(place: str, verdicts: Mapping[int, int]) -> Iterator[str]:
+    """Adds to the verdict where the number in r1 is listed; of two delays the longer counts."""
+    others = (1 << _DELAY_SHIFT) - 1
     for number, value in sorted(verdicts.items()):
-        other = f"{place} not {number}"
-        code.jump_if("ne", 1, number, other)
-        code.op("or", _VERDICT, value & _NO_DELAY)
-        if value > _NO_DELAY:
-            code.op_reg("mov", 2, _VERDICT)
-            code.op("rsh", 2, _DELAY_SHIFT)
-            code.jump_if("ge", 2, value >> _DELAY_SHIFT, other)
-            code.op("and", _VERDICT, _NO_DELAY)
-            code.op("or", _VERDICT, value & ~_NO_DELAY)
-        code.label(other)
+        other = f"{place}-not-{number}"
+        yield f"    if r1 != {number} goto {other}\n    r8 |= {value & others}"
+        if value > others:
+            yield f"""
+    r2 = r8
+    r2 >>= {_DELAY_SHIFT}
+    if r2 >= {value >> _DELAY_SHIFT} goto {other}
+    r8 &= {others}
+    r8 |= {value & ~others}"""
+        yield f"{other}:"
 
 
-def _by_kind(code: Assembler, rules: Sequence[tuple[PacketRule, int]], flows: Sequence[Flow]) -> int:
-    """Rules by flow and kind; returns how many counters they have."""
+def _by_kind(rules: Sequence[tuple[PacketRule, int]], flows: Sequence[Flow]) -> tuple[list[str], int]:
+    """The rules by flow and kind, and how many counters they have."""
     lists: dict[str, dict[str, dict[int, int]]] = {}
     for flow in flows:
         for rule, value in rules:
             if flow.protocol in IP_NUMBERS:
                 _add_verdict(lists.setdefault(flow.name, {}).setdefault(rule.kind, {}), rule, value)
     if not lists:
-        return 0
-    classify(code, "verdict")
-    slot = COUNTERS
+        return [], 0
+    parts, slot = [CLASSIFY], COUNTERS
     for flow in flows:
         if flow.name not in lists:
             continue
-        other = f"not {flow.name}"
-        code.load(1, 1, FRAME, IP_PROTOCOL)
-        code.jump_if("ne", 1, IP_NUMBERS[flow.protocol], other)
-        for offset in (0, 2):
-            code.load(2, 1, FRAME, PORTS + offset)
-            code.swap16(1)
-            code.jump_if("eq", 1, flow.port, f"of {flow.name}")
-        code.jump(other)
-        code.label(f"of {flow.name}")
+        parts.append(f"""
+    r1 = *(u8 *)(r10 + {IP_PROTOCOL})
+    if r1 != {IP_NUMBERS[flow.protocol]} goto not-{flow.name}
+    r1 = *(u16 *)(r10 + {PORTS})
+    r1 = be16 r1
+    if r1 == {flow.port} goto of-{flow.name}
+    r1 = *(u16 *)(r10 + {PORTS + 2})
+    r1 = be16 r1
+    if r1 == {flow.port} goto of-{flow.name}
+    goto not-{flow.name}
+of-{flow.name}:""")
         for kind, numbers in lists[flow.name].items():
-            place = f"{flow.name} {kind}"
-            code.constant(1, kind_bits(kind))
-            code.load(8, 2, FRAME, KINDS_SEEN)
-            code.op_reg("and", 1, 2)
-            code.jump_if("eq", 1, 0, f"no {place}")
-            _count(code, slot)
-            _compare(code, place, numbers)
-            code.label(f"no {place}")
+            place = f"{flow.name}-{kind}"
+            parts.append(f"""
+    r1 = {kind_bits(kind)} ll
+    r2 = *(u64 *)(r10 + {KINDS_SEEN})
+    r1 &= r2
+    if r1 == 0 goto no-{place}
+{_count(slot)}""")
+            parts += [*_compare(place, numbers), f"no-{place}:"]
             slot += 1
-        code.jump("verdict")
-        code.label(other)
-    return slot - COUNTERS
-
-
-def _decide(code: Assembler, errors: bool, *, duplicates: bool, delays: Sequence[int]) -> None:
-    code.load(4, LENGTH, CONTEXT, _LEN)
-    code.op("add", LENGTH, -ETHERNET_HEADER_BYTES)
-    code.map_value(3, SETTINGS)
-    code.load(8, 2, 3, 0)
-    code.jump_if_reg("le", LENGTH, 2, "short enough")
-    _count(code, TOO_LONG)
-    code.leave(_DROP)
-    code.label("short enough")
-    code.op_reg("mov", 1, _VERDICT)
-    code.op("and", 1, _DROPS)
-    code.jump_if("eq", 1, 0, "not dropped")
-    _count(code, DROPPED)
-    code.leave(_DROP)
-    code.label("not dropped")
-    if errors:
-        _survive(code)
-    if duplicates:
-        code.op_reg("mov", 1, _VERDICT)
-        code.op("and", 1, _DUPLICATES)
-        code.jump_if("eq", 1, 0, "single")
-        _count(code, DUPLICATED)
-        _set_mark(code, MARKS << 16)
-        code.op_reg("mov", 1, CONTEXT)
-        code.load(4, 2, CONTEXT, _IFINDEX)
-        code.op("mov", 3, 0)
-        code.call(_CLONE_REDIRECT)
-        _set_mark(code, 0)
-        code.label("single")
-    if delays:
-        code.op("rsh", _VERDICT, _DELAY_SHIFT)
-        code.jump_if("eq", _VERDICT, 0, "pass")
-        _count(code, DELAYED)
-        code.op("add", _VERDICT, MARKS << 16)
-        code.store(4, CONTEXT, _MARK, _VERDICT)
-        code.leave(_NEXT_FILTER)
-        code.label("pass")
-    code.leave(_PASS)
-
-
-def _survive(code: Assembler) -> None:
-    """Lost where the draw is not below the product of the factors of the length's bits (settings in r3)."""
-    code.load(8, 2, 3, 8)
-    code.jump_if("eq", 2, 0, "whole")
-    for bit in range(LENGTH_BITS):
-        code.op_reg("mov", 4, LENGTH)
-        code.op("and", 4, 1 << bit)
-        code.jump_if("eq", 4, 0, f"bit {bit}")
-        code.load(8, 4, 3, 16 + 8 * bit)
-        code.op_reg("mul", 2, 4)
-        code.op("rsh", 2, 32)
-        code.label(f"bit {bit}")
-    code.load(8, 1, FRAME, _DRAW)
-    code.jump_if_reg("lt", 1, 2, "whole")
-    _count(code, BIT_ERRORS)
-    code.leave(_DROP)
-    code.label("whole")
+        parts.append(f"    goto verdict\nnot-{flow.name}:")
+    return parts, slot - COUNTERS

@@ -7,7 +7,7 @@ from netwarp.core.errors import SpecError
 from netwarp.core.types import LinkImpairment
 from netwarp.experiment import load_spec
 from netwarp.plan import make_plan
-from netwarp.testbed.bpf import Assembler, program_tag
+from netwarp.testbed.bpf import assemble, program_tag
 from netwarp.testbed.packet_program import ONE, survival_factors
 
 SPEC = """
@@ -31,34 +31,39 @@ bytes = "1 MB"
 
 
 def test_instructions_are_as_linux_bpf_h_has_them() -> None:
-    """Known encodings: mov r0, 0; exit; ldx dw; jne over one instruction."""
-    code = Assembler()
-    code.load(8, 1, 9, 16)
-    code.jump_if("ne", 1, 7, "end")
-    code.op("mov", 0, -1)
-    code.label("end")
-    code.leave(0)
-    assert (
-        code.encode().hex(" ", 8)
-        == "7991100000000000 5501010007000000 b7000000ffffffff b700000000000000 9500000000000000"
+    """Known encodings: ldx dw; jne over one instruction; mov r0, -1; a store of a constant; mov r0, 0; exit."""
+    code = assemble("""
+    r1 = *(u64 *)(r9 + 16)   ; a comment
+    if r1 != 7 goto end
+    r0 = -1
+end:
+    *(u64 *)(r10 + -8) = 0
+    r0 = 0
+    exit
+    """)
+    assert code.hex(" ", 8) == (
+        "7991100000000000 5501010007000000 b7000000ffffffff 7a0af8ff00000000 b700000000000000 9500000000000000"
     )
 
 
-def test_a_label_must_be_there() -> None:
-    code = Assembler()
-    code.jump("nowhere")
-    with pytest.raises(ValueError, match="nowhere"):
-        code.encode()
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("goto nowhere", "no label 'nowhere'"),
+        ("end:\nexit\nend:", "stands twice"),
+        ("r1 divided by r2", "no instruction"),
+        ("goto end\n" + "exit\n" * 40_000 + "end:", "too far away"),
+    ],
+)
+def test_what_cannot_be_assembled_is_an_error(text: str, said: str) -> None:
+    """Labels that are missing, doubled or out of reach, and lines that are no instruction."""
+    with pytest.raises(ValueError, match=said):
+        assemble(text)
 
 
 def test_the_tag_does_not_depend_on_descriptors() -> None:
-    tags = []
-    for number in (0, 1):
-        code = Assembler()
-        code.map_value(1, number)
-        code.leave(0)
-        tags.append(program_tag(code.encode()))
-    assert tags[0] == tags[1]
+    """The kernel leaves the descriptors of maps out of a program's tag."""
+    assert program_tag(assemble("r1 = map 0\nexit")) == program_tag(assemble("r1 = map 1\nexit"))
 
 
 @pytest.mark.parametrize("ratio", [1e-3, 1e-5, 1e-6])
