@@ -22,7 +22,7 @@ from netwarp.doctor.host import namespaces as doctor_namespaces
 from netwarp.sandbox.cell_verdict import HALTED
 from netwarp.store.init_records import DECODER
 from netwarp.testbed import messages
-from netwarp.testbed.messages import Request, VethEnd
+from netwarp.testbed.messages import Device, Request
 from netwarp.testbed.netem import Netem
 from netwarp.testbed.steps import Step, step, to_text
 
@@ -212,13 +212,13 @@ def namespaces(*names: str) -> list[Step]:
 
 def veth(near: int, far: int, name: str, ifindex: int, *, subnet: int, mtu: int = 1500) -> list[Step]:
     """A veth `name` from namespace near (10.0.subnet.1) to far (.2), both with that ifindex, ready for traffic."""
-    ends = [VethEnd(near, name, ifindex, mac(2 * subnet)), VethEnd(far, name, ifindex, mac(2 * subnet + 1))]
-    steps = [netlink(near, messages.veth(ends[0], ends[1], "far", mtu))]
+    ends = [Device(name, ifindex, ns, mac(2 * subnet + number)) for number, ns in enumerate((near, far))]
+    steps = [netlink(near, messages.veth(ends[0], ends[1], mtu, "far"))]
     for number, end in enumerate(ends):
         requests = (
-            messages.address(name, ifindex, f"10.0.{subnet}.{number + 1}", 24),
-            messages.set_link(name, ifindex, up=True),
-            messages.neighbour(name, ifindex, f"10.0.{subnet}.{2 - number}", ends[1 - number].mac),
+            messages.address(end, f"10.0.{subnet}.{number + 1}", 24),
+            messages.set_link(end, up=True),
+            messages.neighbour(end, f"10.0.{subnet}.{2 - number}", ends[1 - number].mac),
         )
         steps += [step("offload", ns=end.namespace, iface=name)]
         steps += [netlink(end.namespace, request) for request in requests]
@@ -230,7 +230,7 @@ def delay(ns: int, name: str, ifindex: int, one_way_ns: int, at_ns: int | None =
     """A root netem that delays what leaves that interface."""
     shaper = Netem(limit_packets=100_000, latency_ns=one_way_ns, **more)
     replace = at_ns is None
-    return netlink(ns, messages.qdisc(name, ifindex, shaper, handle=1, parent=None, replace=replace), at_ns)
+    return netlink(ns, messages.qdisc(Device(name, ifindex), shaper, handle=1, parent=None, replace=replace), at_ns)
 
 
 def capture(ns: int, name: str, ifindex: int, node: str, **more: int) -> Step:

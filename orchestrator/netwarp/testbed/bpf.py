@@ -86,7 +86,7 @@ def _register(text: str) -> int:
 
 
 def _operand(text: str) -> tuple[int, int, int]:
-    """(bit of the operation, register, immediate) of a register, or of a constant of 32 bits, which is sign-extended."""
+    """(bit of the operation, register, immediate) of a register, or of a constant of 32 bits with its sign."""
     return (_REGISTER, _register(text), 0) if text.startswith("r") else (0, 0, int(text, 0))
 
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
@@ -25,8 +25,8 @@ from .arguments import (
     sender_program,
 )
 from .direction_program import DirectionProgram
-from .layout import BRIDGE, PREFIX_LENGTH, Devices, Interface, Layout, StaticRoute, hop_name, make_layout
-from .messages import Request
+from .layout import PREFIX_LENGTH, Devices, Interface, Layout, StaticRoute, hop_name, make_layout
+from .messages import Request, netlink_step
 from .nftables import rules_dump
 from .path_manager import FAMILY, path_manager
 from .qdiscs import Htb
@@ -94,72 +94,84 @@ class Clock:
         return self.t0_realtime_ns is not None
 
 
+@dataclass(frozen=True, slots=True)
+class AskedDump:
+    """A dump that a step asks for, and what its answer is compared with.
+
+    at_ns: of one on the timeline. whole: it must show all that was set up. ifindex: of htb's classes or a program's
+    filter. qdiscs: those of its namespace; None: as the timeline left them.
+    """
+
+    namespace: int
+    label: str
+    at_ns: int | None = None
+    whole: bool = False
+    ifindex: int = 0
+    qdiscs: list[ExpectedQdisc] | None = None
+
+
 @dataclass(slots=True)
 class Compiled:
-    """The steps of a cell and what to expect: qdiscs by the step number (line of steps.txt) of the dump."""
+    """The steps of a cell and what to expect. A step's number is its line in steps.txt."""
 
     layout: Layout
     steps: list[Step] = field(default_factory=list)
-    qdiscs: dict[int, list[ExpectedQdisc]] = field(default_factory=dict)
-    classes: dict[int, int] = field(default_factory=dict)
-    """Step number of each dump of htb's class -> ifindex."""
+    dumps: dict[int, AskedDump] = field(default_factory=dict)
+    """By the step that asks."""
     sysctls: dict[tuple[int, str], str] = field(default_factory=dict)
-    restored: dict[int, tuple[int, str]] = field(default_factory=dict)
-    """Dumps on the timeline that must show all that was set up: (namespace, label) by step number."""
-    last_step: int = 0
-    """The end's: dumps after it show the cell as the timeline left it."""
-    dumped_ns: dict[int, int] = field(default_factory=dict)
-    """Step number of each dump on the timeline -> its time."""
+    """(namespace, name) -> value."""
     events: dict[int, list[ExpectedQdisc]] = field(default_factory=dict)
     """Number of each event's last step -> every qdisc there must be from then on."""
-
-    def expected(self, number: int, namespace: int, played: AbstractSet[int]) -> list[ExpectedQdisc]:
-        """The qdiscs that a dump must show. A cell can end before its timeline does, when its flows are over; `played`:
-        numbers of the steps that were carried out.
-        """
-        if number < self.last_step:
-            return self.qdiscs.get(number, [])
-        states = [state for step_number, state in self.events.items() if step_number in played]
-        return [qdisc for qdisc in (states[-1] if states else self.installed) if qdisc.namespace == namespace]
-
-    def skipped(self, played: AbstractSet[int], over_ns: int) -> set[int]:
-        """The dumps of the timeline that were not carried out in a cell whose flows ended at `over_ns` from T0."""
-        return {number for number, at_ns in self.dumped_ns.items() if number not in played and at_ns >= over_ns}
-
     installed: list[ExpectedQdisc] = field(default_factory=list)
     """Every qdisc at the start."""
-    programs: dict[int, DirectionProgram] = field(default_factory=dict)
-    """Packet programs by the step number of their record at the end."""
-    filters: dict[int, DirectionProgram] = field(default_factory=dict)
-    """The same by the step number of the dump that shows them attached."""
-    rules: dict[int, str] = field(default_factory=dict)
-    """Node of an agent by the step number of the dump of its rules at the end."""
+    programs: tuple[DirectionProgram, ...] = ()
+    """Packet programs by their number."""
     relays: dict[int, set[tuple[str, str | None, str | None]]] = field(default_factory=dict)
     """Namespace of each agent that relays connections -> its rules (agents.relays)."""
     dying: frozenset[str] = frozenset()
     """Nodes whose agent is killed."""
-    settings: dict[int, dict[int, bytes]] = field(default_factory=dict)
-    """Program index -> number of the step that gives it settings -> those."""
 
     def add(self, item: Step) -> int:
-        """Append a step; returns its number, its line in steps.txt."""
+        """Append a step; returns its number."""
         self.steps.append(item)
         return len(self.steps) + 1
 
-    def add_program_step(self, item: Step) -> None:
-        """Append a step of a packet program; settings that it gives are expected from then on."""
-        number, values = self.add(item), dict(item.fields)
-        given = values.get("data" if item.verb == "bpf-settings" else "settings")
-        if item.verb != "netlink" and given is not None:
-            self.settings.setdefault(int(values["index"]), {})[number] = bytes.fromhex(given)
+    def request(self, namespace: int, request: Request, at_ns: int | None = None, **more: str | int) -> None:
+        """Append the step that sends a request to the kernel."""
+        self.add(netlink_step(namespace, self.layout.namespaces[namespace], request, at_ns, **more))
 
-    def settings_at_end(self, index: int, played: AbstractSet[int]) -> bytes:
-        """The settings that a packet program must have at the end: those of the last step that was carried out (its
-        load always was).
+    def dump(
+        self, namespace: int, labels: Iterable[str], qdiscs: list[ExpectedQdisc], at_ns: int | None = None, *,
+        whole: bool = False, at_end: bool = False,
+    ) -> None:  # fmt: skip
+        """Append the dumps of a namespace, which has these qdiscs now; with them those of htb's classes."""
+        requests = [(label, messages.dump(label), 0) for label in labels]
+        for qdisc in qdiscs if "qdisc" in labels else ():
+            if isinstance(qdisc.stage, Htb):
+                ifindex = qdisc.device.ifindex
+                requests.append(("class", messages.class_dump(ifindex, qdisc.handle), ifindex))
+        for label, data, ifindex in requests:
+            number = self.add(step("dump", ns=namespace, label=label, data=data.hex(), at_ns=at_ns))
+            self.dumps[number] = AskedDump(namespace, label, at_ns, whole, ifindex, None if at_end else qdiscs)
+
+    def expected(self, dump: AskedDump, played: AbstractSet[int]) -> list[ExpectedQdisc]:
+        """The qdiscs that a dump must show. A cell can end before its timeline does, when its flows are over; `played`:
+        numbers of the steps that were carried out.
         """
-        given = self.settings[index]
-        load = min(given)
-        return given[max(number for number in given if number == load or number in played)]
+        if dump.qdiscs is not None:
+            return dump.qdiscs
+        states = [state for number, state in self.events.items() if number in played]
+        return [qdisc for qdisc in (states or [self.installed])[-1] if qdisc.device.namespace == dump.namespace]
+
+    def settings_at_end(self, program: DirectionProgram, played: AbstractSet[int]) -> bytes:
+        """The settings that a packet program must have at the end: of its load, or of the last change carried out."""
+        last = ""
+        for number, item in enumerate(self.steps, 2):
+            values = dict(item.fields)
+            its = item.verb in ("bpf", "bpf-settings") and values["index"] == str(program.index)
+            if its and (item.at_ns is None or number in played):
+                last = values.get("settings") or values["data"]
+        return bytes.fromhex(last)
 
 
 def compile_cell(
@@ -177,7 +189,8 @@ def compile_cell(
     layout = make_layout(cell, devices)
     shaping = Shaping(cell, layout, LATE_NS[not clock.virtual])
     dying = frozenset(node for node, agent in agents_of(cell).items() if agent.dies_ns is not None)
-    out = Compiled(layout, installed=shaping.expected(), dying=dying, relays=relays(cell, layout))
+    out = Compiled(layout, installed=shaping.expected(), programs=tuple(shaping.programs.values()),
+                   relays=relays(cell, layout), dying=dying)  # fmt: skip
     out.add(step("sandbox", kind=clock.sandbox))
     if clock.t0_file:
         out.add(step("clock", t0_file=clock.t0_file))
@@ -187,10 +200,8 @@ def compile_cell(
         out.add(step("clock", t0_after_ready_ns=clock.t0_after_ready_ns or S))
     last_ns = cell.duration_ns + LINGER_NS
     out.add(step("deadline", setup_ns=clock.setup_ns, after_t0_ns=last_ns + 2 * clock.grace_ns))
-    if clock.tick_ns:
-        out.add(step("progress", every_ns=clock.progress_ns, tick_ns=clock.tick_ns, late_ns=clock.late_ns))
-    else:
-        out.add(step("progress", every_ns=clock.progress_ns))
+    tick_ns, late_ns = (clock.tick_ns, clock.late_ns) if clock.tick_ns else (None, None)
+    out.add(step("progress", every_ns=clock.progress_ns, tick_ns=tick_ns, late_ns=late_ns))
     for module in clock.modules:
         out.add(step("module", module=module, command=f"insmod {module}"))
     if clock.sandbox == "guest":
@@ -199,7 +210,8 @@ def compile_cell(
         out.add(step("memory", pages=BUFFER_PAGES, command=command))
     _network(cell, clock, layout, shaping, out)
     for number in range(len(layout.namespaces)):
-        _dumps(out, number, DUMPS if number not in out.relays else (*DUMPS, "rule"), shaping)
+        labels = DUMPS if number not in out.relays else (*DUMPS, "rule")
+        out.dump(number, labels, shaping.expected(number), whole=True)
     for capture in cell.captures:
         interface = layout.interface(capture.node, capture.link)
         out.add(
@@ -228,18 +240,18 @@ def compile_cell(
     late = [flow for flow in cell.flows if flow not in early]
     starts = _sender_steps(late, tokens, earliest_ns, layout, virtual=clock.virtual)
     _timeline(cell, itertools.chain(agent_signals(cell), starts), layout, shaping, out, elsewhere)
-    over = {"file": clock.over_file} if clock.over_file else {}
-    out.last_step = out.add(step("end", at_ns=last_ns, early=1, **over, grace_ns=clock.grace_ns))
+    out.add(step("end", at_ns=last_ns, early=1, file=clock.over_file or None, grace_ns=clock.grace_ns))
     for number in range(len(layout.namespaces)):
-        _dumps(out, number, ("link", "qdisc"), shaping)
-    for program in shaping.programs.values():
-        data = messages.filter_dump(program.interface.ifindex).hex()
-        out.filters[out.add(step("dump", ns=program.interface.namespace, label="filter", data=data))] = program
-        out.programs[out.add(step("bpf-record", index=program.index))] = program
+        out.dump(number, ("link", "qdisc"), shaping.expected(number), at_end=True)
+    for program in out.programs:
+        where = program.interface
+        asked = step("dump", ns=where.namespace, label="filter", data=messages.filter_dump(where.ifindex).hex())
+        out.dumps[out.add(asked)] = AskedDump(where.namespace, "filter", ifindex=where.ifindex)
+        out.add(step("bpf-record", index=program.index))
     for node in forwarding(cell):
         number = layout.namespaces.index(node)
-        data = rules_dump().hex()
-        out.rules[out.add(step("dump", ns=number, label="rules", netfilter=1, data=data))] = node
+        asked = step("dump", ns=number, label="rules", netfilter=1, data=rules_dump().hex())
+        out.dumps[out.add(asked)] = AskedDump(number, "rules")
     for node in dict.fromkeys(name for flow in cell.flows for name in (flow.sender, flow.receiver)):
         for path in COUNTERS:
             command = f"ip netns exec {node} cat /proc/{path}"
@@ -255,8 +267,7 @@ def _trace(cell: Cell, out: Compiled) -> None:
     if not traced:
         return
     ports = " || ".join(f"dport == {flow.port}" for flow in traced if flow.protocol != "sctp")
-    item = step("trace", file=TRACE_FILE, buffer_bytes=TRACE_BUFFER_BYTES)
-    out.add(replace(item, fields=(*item.fields, ("tcp_filter", ports))) if ports else item)
+    out.add(step("trace", file=TRACE_FILE, buffer_bytes=TRACE_BUFFER_BYTES, tcp_filter=ports or None))
 
 
 def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Compiled) -> None:
@@ -278,84 +289,51 @@ def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Co
             for end in (near, far):
                 command = f"ip link set dev {end.name} netns {end.node} index {end.ifindex}"
                 out.add(step("adopt", ns=end.namespace, iface=end.name, ifindex=end.ifindex, command=command))
-                _request(out, layout, end.namespace, messages.set_mtu(end.name, end.ifindex, end.mtu_bytes))
-            continue
-        _request(out, layout, near.namespace, messages.veth(near.end, far.end, far.node, near.mtu_bytes))
-    for namespace, ifindex in layout.bridges.items():
-        _request(out, layout, namespace, messages.bridge(BRIDGE, ifindex))
-        _request(out, layout, namespace, messages.set_link(BRIDGE, ifindex, up=True))
+                out.request(end.namespace, messages.set_mtu(end, end.mtu_bytes))
+        else:
+            out.request(near.namespace, messages.veth(near, far, near.mtu_bytes, far.node))
+    for namespace, bridge in layout.bridges.items():
+        out.request(namespace, messages.bridge(bridge))
+        out.request(namespace, messages.set_link(bridge, up=True))
     for interface in layout.interfaces():
-        ns, name, ifindex = interface.namespace, interface.name, interface.ifindex
+        ns = interface.namespace
         if not interface.is_device:
             out.add(_offload(interface))
         if interface.bridge is not None:
-            _request(out, layout, ns, messages.make_port(name, ifindex, BRIDGE, interface.bridge))
+            out.request(ns, messages.make_port(interface, interface.bridge))
             for mac in layout.behind(interface):
-                _request(out, layout, ns, messages.behind_port(name, ifindex, mac))
+                out.request(ns, messages.behind_port(interface, mac))
         else:
-            _request(out, layout, ns, messages.address(name, ifindex, interface.ip, PREFIX_LENGTH))
-        _request(out, layout, ns, messages.set_link(name, ifindex, up=True))
+            out.request(ns, messages.address(interface, interface.ip, PREFIX_LENGTH))
+        out.request(ns, messages.set_link(interface, up=True))
         if interface.is_device:  # some drivers switch them on when the interface goes up
             out.add(_offload(interface))
         for ip, mac in layout.neighbours(interface):
-            _request(out, layout, ns, messages.neighbour(name, ifindex, ip, mac))
+            out.request(ns, messages.neighbour(interface, ip, mac))
     for route in layout.routes:
-        _request(out, layout, route.interface.namespace, _add_route(route))
+        out.request(route.interface.namespace, _add_route(route))
     for namespace, request in shaping.install():
-        _request(out, layout, namespace, request)
-    for item in shaping.load_programs():
-        out.add_program_step(item)
+        out.request(namespace, request)
+    out.steps += shaping.load_programs()
     for namespace, request in relay_rules(cell, layout):
-        _request(out, layout, namespace, request)
+        out.request(namespace, request)
     for namespace, request in agent_rules(cell, layout):
-        text = request.command.replace("\n", f"\nip netns exec {layout.namespaces[namespace]} ")
-        command = f"ip netns exec {layout.namespaces[namespace]} {text}"
-        out.add(step("netlink", ns=namespace, netfilter=1, data=request.data.hex(), command=command))
+        out.request(namespace, request, netfilter=1)
     for namespace, request in path_manager(cell.flows, layout):
-        command = f"ip netns exec {layout.namespaces[namespace]} {request.command}"
-        out.add(step("netlink", ns=namespace, family=FAMILY, data=request.data.hex(), command=command))
+        out.request(namespace, request, family=FAMILY)
     for interface in (*layout.interfaces(), *(line.queue for line in shaping.lines.values())):
-        item = step("operstate", ns=interface.namespace, ifindex=interface.ifindex, timeout_ns=clock.operstate_ns)
-        # some drivers never say
-        out.add(replace(item, fields=(*item.fields, ("unknown", "1"))) if interface.is_device else item)
-    for namespace, ifindex in layout.bridges.items():
-        out.add(step("operstate", ns=namespace, ifindex=ifindex, timeout_ns=clock.operstate_ns))
+        item = step(
+            "operstate", ns=interface.namespace, ifindex=interface.ifindex, timeout_ns=clock.operstate_ns,
+            unknown=1 if interface.is_device else None,  # some drivers never say
+        )  # fmt: skip
+        out.add(item)
+    for namespace, bridge in layout.bridges.items():
+        out.add(step("operstate", ns=namespace, ifindex=bridge.ifindex, timeout_ns=clock.operstate_ns))
 
 
 def _offload(interface: Interface, at_ns: int | None = None) -> Step:
     command = f"ip netns exec {interface.node} ethtool -K {interface.name} tx off rx off sg off tso off gso off gro off"
     return step("offload", ns=interface.namespace, iface=interface.name, command=command, at_ns=at_ns)
-
-
-def _request(out: Compiled, layout: Layout, namespace: int, request: Request, at_ns: int | None = None) -> None:
-    command = f"ip netns exec {layout.namespaces[namespace]} {request.command}"
-    out.add(step("netlink", ns=namespace, data=request.data.hex(), command=command, at_ns=at_ns))
-
-
-def _dumps(
-    out: Compiled,
-    namespace: int,
-    kinds: tuple[str, ...],
-    shaping: Shaping,
-    at_ns: int | None = None,
-    *,
-    restored: bool = False,
-) -> None:
-    requests = [(kind, messages.dump(kind), 0) for kind in kinds]
-    expected = shaping.expected(namespace)
-    for qdisc in expected if "qdisc" in kinds else ():
-        if isinstance(qdisc.stage, Htb):
-            requests.append(("class", messages.class_dump(qdisc.ifindex, qdisc.handle), qdisc.ifindex))
-    for kind, data, ifindex in requests:
-        number = out.add(step("dump", ns=namespace, label=kind, data=data.hex(), at_ns=at_ns))
-        if at_ns is not None:
-            out.dumped_ns[number] = at_ns
-        if kind in ("qdisc", "class"):
-            out.qdiscs[number] = expected
-        if kind == "class":
-            out.classes[number] = ifindex
-        if restored:
-            out.restored[number] = (namespace, kind)
 
 
 def _spawn(
@@ -421,10 +399,9 @@ def _timeline(
             theirs.discard(moment.name)
             continue
         if moment.action == "link":
-            end = layout.link_end(moment.link, moment.end or hop_name(moment.link))
-            downed[moment.name] = end
+            end = downed[moment.name] = layout.link_end(moment.link, moment.end or hop_name(moment.link))
             for each in (end, *shaping.waiting_for(end)):
-                _request(out, layout, end.namespace, messages.set_link(each.name, each.ifindex, up=False), at_ns)
+                out.request(end.namespace, messages.set_link(each, up=False), at_ns)
             touched.add(end.namespace)
         elif moment.action == "repair" and moment.name in downed:
             end = downed.pop(moment.name)
@@ -432,37 +409,28 @@ def _timeline(
             # while another end of this namespace is down, its routes are rightly missing
             if not any(other.namespace == end.namespace for other in downed.values()):
                 whole_again.append(end.namespace)
-            for each in shaping.waiting_for(end):
-                _request(out, layout, end.namespace, messages.set_link(each.name, each.ifindex, up=True), at_ns)
-            first, *more = _restore(end, layout)
-            _request(out, layout, end.namespace, first, at_ns)
+            for each in (*shaping.waiting_for(end), end):
+                out.request(end.namespace, messages.set_link(each, up=True), at_ns)
             if end.is_device:  # before any packet: some drivers switch offloads on when the interface goes up
                 out.add(_offload(end, at_ns))
-            for request in more:
-                _request(out, layout, end.namespace, request, at_ns)
+            # what the kernel removed when it went down
+            for ip, mac in layout.neighbours(end):
+                out.request(end.namespace, messages.neighbour(end, ip, mac), at_ns)
+            for route in layout.routes:
+                if route.interface == end:
+                    out.request(end.namespace, _add_route(route), at_ns)
         else:
             for namespace, request in shaping.apply(moment):
                 touched.add(namespace)
-                _request(out, layout, namespace, request, at_ns)
-            for item in shaping.change_programs(moment):
-                out.add_program_step(item)
+                out.request(namespace, request, at_ns)
+            out.steps += shaping.change_programs(moment)
         for namespace in sorted(touched):
-            _dumps(out, namespace, ("qdisc", "link"), shaping, at_ns)
+            out.dump(namespace, ("qdisc", "link"), shaping.expected(namespace), at_ns)
         for namespace in whole_again:
-            _dumps(out, namespace, RESTORED, shaping, at_ns, restored=True)
+            out.dump(namespace, RESTORED, [], at_ns, whole=True)
         out.events[len(out.steps) + 1] = shaping.expected()
 
 
-def _restore(end: Interface, layout: Layout) -> list[Request]:
-    """The interface goes up first; then what the kernel removed when it went down: neighbours and static routes."""
-    return [
-        messages.set_link(end.name, end.ifindex, up=True),
-        *(messages.neighbour(end.name, end.ifindex, ip, mac) for ip, mac in layout.neighbours(end)),
-        *(_add_route(route) for route in layout.routes if route.interface == end),
-    ]
-
-
 def _add_route(route: StaticRoute) -> Request:
-    via, window = route.interface, route.initial_window_packets
-    length = route.prefix_length
-    return messages.route(route.subnet, length, route.gateway, via.name, via.ifindex, window, route.quick_ack)
+    window, quick_ack = route.initial_window_packets, route.quick_ack
+    return messages.route(route.subnet, route.prefix_length, route.gateway, route.interface, window, quick_ack)

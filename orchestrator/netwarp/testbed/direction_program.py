@@ -14,23 +14,23 @@ from ..store.init_records import Bpf
 from . import messages
 from .bpf import program_tag
 from .layout import Interface
+from .messages import Device
 from .netem import UNLIMITED_PACKETS, Netem
-from .packet_program import Counts, PacketProgram, counts, packet_program, settings
+from .packet_program import Counts, PacketProgram, counts, packet_program
 from .steps import Step, step
 
 
 @dataclass(frozen=True, slots=True)
 class DelayLine:
-    """A veth pair in the hop: packets that enter by `name` wait in its root qdisc, then leave by the link's interface.
+    """A veth pair in the hop: packets that go out by `enter` wait in its root qdisc, come in by `back`
+    and leave by the link's interface.
 
     An ifb would be simpler, but a packet that has passed one is not captured at its destination (tc_skip_classify stays
     set).
     """
 
-    name: str
-    ifindex: int
-    back: str
-    back_ifindex: int
+    enter: Device
+    back: Device
     mark: int
     stage: Netem
 
@@ -49,13 +49,9 @@ class DirectionProgram:
     seed: int
     delay_lines: tuple[DelayLine, ...]
 
-    def settings(self, shape: LinkImpairment, longest_bytes: int | None) -> bytes:
-        """The settings with which the program applies that impairment."""
-        return settings(shape, longest_bytes)
-
     def load(self, now: bytes) -> Iterator[Step]:
         """Load it with those settings and attach it to the interface's egress."""
-        where, netns = self.interface, f"ip netns exec {self.interface.node}"
+        where = self.interface
         yield step(
             "bpf",
             index=self.index,
@@ -64,21 +60,19 @@ class DirectionProgram:
             program=self.program.code.hex(),
             command=f"# load packet program {self.index}, eBPF tag {program_tag(self.program.code)}, which tc cannot",
         )
-        requests = [messages.clsact(where.name, where.ifindex)]
-        requests.append(messages.attach_program(where.name, where.ifindex, self.index, self.text()))
+        requests = [messages.clsact(where), messages.attach_program(where, self.index, self.text())]
         for number, line in enumerate(self.delay_lines):
             requests += [
-                messages.veth_here(line.name, line.ifindex, line.back, line.back_ifindex, where.mtu_bytes),
-                messages.set_link(line.name, line.ifindex, up=True),
-                messages.set_link(line.back, line.back_ifindex, up=True),
-                messages.clsact(line.back, line.back_ifindex),
-                messages.redirect_all(line.back, line.back_ifindex, where.name, where.ifindex),
-                messages.qdisc(line.name, line.ifindex, line.stage, handle=1, parent=None, replace=True),
-                messages.redirect_mark(where.name, where.ifindex, line.mark, line.name, line.ifindex, 2 + number),
+                messages.veth(line.enter, line.back, where.mtu_bytes),
+                messages.set_link(line.enter, up=True),
+                messages.set_link(line.back, up=True),
+                messages.clsact(line.back),
+                messages.redirect_all(line.back, where),
+                messages.qdisc(line.enter, line.stage, handle=1, parent=None, replace=True),
+                messages.redirect_mark(where, line.mark, line.enter, 2 + number),
             ]
         for request in requests:
-            command = "\n".join(f"{netns} {text}" for text in request.command.split("\n"))
-            yield step("netlink", ns=where.namespace, data=request.data.hex(), command=command)
+            yield messages.netlink_step(where.namespace, where.node, request)
 
     def change(self, now: bytes, at_ns: int) -> Step:
         """The step that gives it other settings."""
@@ -130,8 +124,8 @@ def direction_programs(
         lines = []
         for number, delay_ns in enumerate(program.delays_ns):
             stage = Netem(limit_packets=UNLIMITED_PACKETS, latency_ns=delay_ns, seed=1)
-            names = f"delay{ifindex}", ifindex, f"delay{ifindex + 1}", ifindex + 1
-            lines.append(DelayLine(*names, program.mark(number), stage))
+            enter, back = (Device(f"delay{n}", n, interface.namespace) for n in (ifindex, ifindex + 1))
+            lines.append(DelayLine(enter, back, program.mark(number), stage))
             ifindex += 2
         digest = hashlib.sha256(f"{cell.seed}/{link_name}/{name}/packets".encode()).digest()
         programs[link_name, name] = DirectionProgram(

@@ -17,28 +17,16 @@ from types import MappingProxyType
 from ..core.errors import SpecError
 from ..core.topology import next_edges
 from ..core.types import Cell, DirectionName, Flow, Link, LinkImpairment
-from .messages import VethEnd
+from .messages import Device
+
+Devices = Mapping[tuple[str, str, str], Device]
+"""(link, node, peer node) -> the interface of a machine that takes the place of this end of a veth. It keeps its
+ifindex in the namespace: the kernel would not know another when it gives the interface back.
+"""
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkDevice:
-    """An interface of a machine that takes the place of an end of a veth.
-
-    ifindex: its number on the machine, which it keeps in the namespace: the kernel would not know another when it gives
-    the interface back.
-    """
-
-    name: str
-    mac: str
-    ifindex: int
-
-
-Devices = Mapping[tuple[str, str, str], NetworkDevice]
-"""(link, node, peer node) -> the device that is this end."""
-
-
-@dataclass(frozen=True, slots=True)
-class Interface:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interface(Device):
     """One end of a veth. `ip`/`mac` are its own, `peer_*` those of the other end. `name` is the link's on nodes.
 
     is_device: an interface of a machine, with a cable to its peer on another machine; `name` is the machine's then.
@@ -46,11 +34,7 @@ class Interface:
     """
 
     node: str
-    name: str
     link: str
-    namespace: int
-    ifindex: int
-    mac: str
     ip: str
     subnet: str
     mtu_bytes: int
@@ -60,13 +44,8 @@ class Interface:
     is_device: bool = False
     segment: str = ""
     """The switch whose segment it is on."""
-    bridge: int | None = None
-    """The ifindex of the bridge of which it is a port."""
-
-    @property
-    def end(self) -> VethEnd:
-        """As an end of a veth."""
-        return VethEnd(self.namespace, self.name, self.ifindex, self.mac)
+    bridge: Device | None = None
+    """The bridge of which it is a port."""
 
 
 PREFIX_LENGTH = 26
@@ -181,8 +160,8 @@ class Layout:
     routes: tuple[StaticRoute, ...]
     shaped: dict[tuple[str, DirectionName], Interface] = field(default_factory=dict)
     """(link, direction) -> the interface whose egress qdiscs shape it."""
-    bridges: dict[int, int] = field(default_factory=dict)
-    """Namespace of a switch, or of a hop on its segment -> ifindex of its bridge."""
+    bridges: dict[int, Device] = field(default_factory=dict)
+    """Namespace of a switch, or of a hop on its segment -> its bridge."""
 
     def interfaces(self) -> tuple[Interface, ...]:
         """Every interface, in creation order."""
@@ -190,8 +169,8 @@ class Layout:
 
     def free_ifindex(self) -> int:
         """The first number of which no interface is, nor any after it."""
-        taken = [*(interface.ifindex for interface in self.interfaces()), *self.bridges.values()]
-        return max([FIRST_IFINDEX - 1, *taken]) + 1
+        taken = (device.ifindex for device in (*self.interfaces(), *self.bridges.values()))
+        return max((FIRST_IFINDEX - 1, *taken)) + 1
 
     def neighbours(self, interface: Interface) -> tuple[tuple[str, str], ...]:
         """(address, MAC) of every neighbour of an interface: the other end of its link; on a segment all of the other
@@ -266,22 +245,20 @@ def make_layout(cell: Cell, devices: Devices = MappingProxyType({})) -> Layout:
     veths: list[tuple[Interface, Interface]] = []
     shaped: dict[tuple[str, DirectionName], Interface] = {}
     for number, link in enumerate(cell.links):
-        ifindex = first + 2 * len(veths)
-        if link.name in hops:
-            hop = hop_name(link.name)
-            near = _veth(link, number, 0, (link.a, link.name), (hop, "a"), index, ifindex, devices)
-            far = _veth(link, number, 128, (link.b, link.name), (hop, "b"), index, ifindex + 2, devices)
-            veths += [near, far]
-            ends: tuple[Interface, Interface] = (far[1], near[1])
-        else:
-            pair = _veth(
-                link, number, 64, (link.a, link.name), (link.b, link.name), index, first + 2 * len(veths), devices
-            )
-            veths.append(pair)
-            ends = pair
+        a, b, hop = (link.a, link.name), (link.b, link.name), hop_name(link.name)
+        ends = [(0, a, (hop, "a")), (128, b, (hop, "b"))] if link.name in hops else [(64, a, b)]
+        pairs: list[tuple[Interface, Interface]] = []
+        for base, near, far in ends:
+            pairs.append(_veth(link, number, base, (near, far), index, first + 2 * len(veths + pairs), devices))
+        veths += pairs
         if link.name in hops or is_shaped(link.forward) or is_shaped(link.backward) or link.name in touched:
-            shaped[link.name, "forward"], shaped[link.name, "backward"] = ends
-    bridges = {index[name]: first + 2 * len(veths) + number for number, name in enumerate(sorted(bridging))}
+            # what leaves towards b goes out by the far end's peer in a hop, else by a's own end
+            forward = pairs[1][1] if link.name in hops else pairs[0][0]
+            shaped[link.name, "forward"], shaped[link.name, "backward"] = forward, pairs[0][1]
+    bridges = {
+        index[name]: Device(BRIDGE, first + 2 * len(veths) + number, index[name])
+        for number, name in enumerate(sorted(bridging))
+    }
     if bridges:
         veths, shaped = _on_segments(cell, segment_of, bridges, veths, shaped)
     routes, gateways = static_routes(hosts, veths, bridging)
@@ -302,7 +279,7 @@ def _segments(cell: Cell) -> dict[str, str]:
 def _on_segments(
     cell: Cell,
     segment_of: Mapping[str, str],
-    bridges: Mapping[int, int],
+    bridges: Mapping[int, Device],
     veths: Sequence[tuple[Interface, Interface]],
     shaped: Mapping[tuple[str, DirectionName], Interface],
 ) -> tuple[list[tuple[Interface, Interface]], dict[tuple[str, DirectionName], Interface]]:
@@ -333,39 +310,27 @@ def _veth(
     link: Link,
     number: int,
     base: int,
-    first: tuple[str, str],
-    second: tuple[str, str],
+    ends: tuple[tuple[str, str], tuple[str, str]],
     index: dict[str, int],
     ifindex: int,
     devices: Devices,
 ) -> tuple[Interface, Interface]:
+    """The pair between two ends (node, name of the interface), whose addresses follow `base`."""
     net = f"10.{number // 250}.{number % 250}"
     ips = (f"{net}.{base + 1}", f"{net}.{base + 2}")
-    ifindexes = (ifindex, ifindex + 1)
-    macs = tuple("02:00:" + ":".join(f"{byte:02x}" for byte in each.to_bytes(4, "big")) for each in ifindexes)
-    ends = (first, second)
-    own_devices = [devices.get((link.name, ends[own][0], ends[1 - own][0])) for own in (0, 1)]
-    if own_devices[0] is not None and own_devices[1] is not None:
-        macs = (own_devices[0].mac, own_devices[1].mac)
-        ifindexes = (own_devices[0].ifindex, own_devices[1].ifindex)
-        ends = ((first[0], own_devices[0].name), (second[0], own_devices[1].name))
+    device_ends = []
+    for own, (node, name) in enumerate(ends):
+        mac = "02:00:" + ":".join(f"{byte:02x}" for byte in (ifindex + own).to_bytes(4, "big"))
+        made = Device(name, ifindex + own, mac=mac)
+        device_ends.append(replace(devices.get((link.name, node, ends[1 - own][0]), made), namespace=index[node]))
 
     def build(own: int) -> Interface:
-        other = 1 - own
+        device, other = device_ends[own], 1 - own
+        node, peer_node = ends[own][0], ends[other][0]
         return Interface(
-            node=ends[own][0],
-            name=ends[own][1],
-            link=link.name,
-            namespace=index[ends[own][0]],
-            ifindex=ifindexes[own],
-            mac=macs[own],
-            ip=ips[own],
-            subnet=f"{net}.{base}",
-            mtu_bytes=link.mtu_bytes,
-            peer_node=ends[other][0],
-            peer_ip=ips[other],
-            peer_mac=macs[other],
-            is_device=own_devices[own] is not None,
-        )
+            device.name, device.ifindex, device.namespace, device.mac, node=node, link=link.name, ip=ips[own],
+            subnet=f"{net}.{base}", mtu_bytes=link.mtu_bytes, peer_node=peer_node, peer_ip=ips[other],
+            peer_mac=device_ends[other].mac, is_device=(link.name, node, peer_node) in devices,
+        )  # fmt: skip
 
     return build(0), build(1)

@@ -35,7 +35,7 @@ def flows_of(compiled: Compiled, here: AbstractSet[int]) -> tuple[str, ...]:
 
 def _owners(compiled: Compiled) -> dict[str, int]:
     """Namespace of each process by its id, and of each packet program by its number."""
-    owners = {str(program.index): program.interface.namespace for program in compiled.programs.values()}
+    owners = {str(program.index): program.interface.namespace for program in compiled.programs}
     spawned = [dict(item.fields) for item in compiled.steps if item.verb == "spawn"]
     return owners | {values["id"]: int(values["ns"]) for values in spawned}
 

@@ -14,12 +14,14 @@ from pyroute2.netlink.rtnl.ndmsg import ndmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
 from .qdiscs import CLASS, Htb, QdiscStage, attribute
+from .steps import Step, step
 
 NLM_F_REQUEST, NLM_F_ACK, NLM_F_DUMP = 0x1, 0x4, 0x300
 NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x100, 0x200, 0x400
 CREATE = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL
 REPLACE = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE
 CHANGE = NLM_F_REQUEST | NLM_F_ACK
+DUMP_FLAGS = NLM_F_REQUEST | NLM_F_DUMP
 RTM_NEWLINK, RTM_GETLINK, RTM_NEWADDR, RTM_GETADDR = 16, 18, 20, 22
 RTM_NEWROUTE, RTM_GETROUTE, RTM_NEWNEIGH, RTM_GETNEIGH, RTM_NEWQDISC, RTM_GETQDISC = 24, 26, 28, 30, 36, 38
 RTM_NEWTCLASS, RTM_GETTCLASS = 40, 42
@@ -56,13 +58,20 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class VethEnd:
-    """One end of a veth pair: namespace index, name, ifindex, MAC address."""
+class Device:
+    """A network device: name, ifindex, number of its namespace, MAC address ("": the kernel's choice)."""
 
-    namespace: int
     name: str
     ifindex: int
-    mac: str
+    namespace: int = 0
+    mac: str = ""
+
+
+def netlink_step(namespace: int, node: str, request: Request, at_ns: int | None = None, **more: str | int) -> Step:
+    """The step that sends a request in a node's namespace."""
+    lines = request.command.split("\n")
+    command = "\n".join(line if line.startswith("#") else f"ip netns exec {node} {line}" for line in lines)
+    return step("netlink", ns=namespace, **more, data=request.data.hex(), command=command, at_ns=at_ns)
 
 
 def encode(message: Any, kind: int, flags: int) -> bytes:
@@ -87,79 +96,74 @@ def _link_kind(kind: str, **data: Any) -> tuple[str, Any]:
     return "IFLA_LINKINFO", {"attrs": [("IFLA_INFO_KIND", kind), ("IFLA_INFO_DATA", attributes)]}
 
 
-def veth(end: VethEnd, peer: VethEnd, peer_namespace_name: str, mtu_bytes: int) -> Request:
-    """Create a veth pair, one end here, the other in the peer's namespace, both with chosen ifindexes."""
+def veth(end: Device, peer: Device, mtu_bytes: int, peer_node: str = "") -> Request:
+    """Create a veth pair with chosen ifindexes, one end here, the other in the peer's namespace; peer_node: its name
+    ("": here too).
+    """
 
-    def named(each: VethEnd) -> list[tuple[str, Any]]:
-        return [("IFLA_IFNAME", each.name), ("IFLA_MTU", mtu_bytes), ("IFLA_ADDRESS", each.mac)]
+    def named(each: Device) -> list[tuple[str, Any]]:
+        mac = [("IFLA_ADDRESS", each.mac)] if each.mac else []
+        return [("IFLA_IFNAME", each.name), ("IFLA_MTU", mtu_bytes), *mac]
 
-    namespace = ("IFLA_NET_NS_FD", NAMESPACE_FD_BASE + peer.namespace)
-    there = {"index": peer.ifindex, "attrs": [*named(peer), namespace]}
-    text = (
-        f"ip link add {end.name} index {end.ifindex} mtu {mtu_bytes} address {end.mac} type veth "
-        f"peer name {peer.name} index {peer.ifindex} mtu {mtu_bytes} address {peer.mac} netns {peer_namespace_name}"
-    )
+    def words(each: Device) -> str:
+        text = f"{each.name} index {each.ifindex} mtu {mtu_bytes}"
+        return f"{text} address {each.mac}" if each.mac else text
+
+    elsewhere = [("IFLA_NET_NS_FD", NAMESPACE_FD_BASE + peer.namespace)] if peer_node else []
+    there = {"index": peer.ifindex, "attrs": [*named(peer), *elsewhere]}
+    text = f"ip link add {words(end)} type veth peer name {words(peer)}" + (f" netns {peer_node}" if peer_node else "")
     attrs = [*named(end), _link_kind("veth", VETH_INFO_PEER=there)]
     return Request(_encode(ifinfmsg, RTM_NEWLINK, CREATE, attrs, index=end.ifindex), text)
 
 
-def veth_here(name: str, ifindex: int, peer: str, peer_ifindex: int, mtu_bytes: int) -> Request:
-    """Create a veth pair with both ends in this namespace."""
-    there = {"index": peer_ifindex, "attrs": [("IFLA_IFNAME", peer), ("IFLA_MTU", mtu_bytes)]}
-    attrs = [("IFLA_IFNAME", name), ("IFLA_MTU", mtu_bytes), _link_kind("veth", VETH_INFO_PEER=there)]
-    text = f"ip link add {name} index {ifindex} mtu {mtu_bytes} type veth peer name {peer} index {peer_ifindex}"
-    return Request(_encode(ifinfmsg, RTM_NEWLINK, CREATE, attrs, index=ifindex), f"{text} mtu {mtu_bytes}")
-
-
-def bridge(name: str, ifindex: int) -> Request:
+def bridge(device: Device) -> Request:
     """Create a bridge: a switch that learns where addresses are, without spanning tree (a segment here has no loop)."""
-    attrs = [("IFLA_IFNAME", name), _link_kind("bridge", IFLA_BR_STP_STATE=0)]
-    data = _encode(ifinfmsg, RTM_NEWLINK, CREATE, attrs, index=ifindex)
-    return Request(data, f"ip link add {name} index {ifindex} type bridge stp_state 0")
+    attrs = [("IFLA_IFNAME", device.name), _link_kind("bridge", IFLA_BR_STP_STATE=0)]
+    data = _encode(ifinfmsg, RTM_NEWLINK, CREATE, attrs, index=device.ifindex)
+    return Request(data, f"ip link add {device.name} index {device.ifindex} type bridge stp_state 0")
 
 
-def make_port(name: str, ifindex: int, bridge_name: str, bridge_ifindex: int) -> Request:
+def make_port(device: Device, of: Device) -> Request:
     """Make an interface a port of a bridge."""
-    data = _encode(ifinfmsg, RTM_NEWLINK, CHANGE, [("IFLA_MASTER", bridge_ifindex)], index=ifindex)
-    return Request(data, f"ip link set dev {name} master {bridge_name}")
+    data = _encode(ifinfmsg, RTM_NEWLINK, CHANGE, [("IFLA_MASTER", of.ifindex)], index=device.ifindex)
+    return Request(data, f"ip link set dev {device.name} master {of.name}")
 
 
-def behind_port(name: str, ifindex: int, mac: str) -> Request:
+def behind_port(device: Device, mac: str) -> Request:
     """Tell a bridge that an address is behind this port: it does not learn it where no ARP is sent, and would send the
     packets to an address that never sends to every port.
     """
     data = _encode(
         ndmsg, RTM_NEWNEIGH, CREATE, [("NDA_LLADDR", mac)],
-        family=AF_BRIDGE, ifindex=ifindex, state=NUD_NOARP, flags=NTF_MASTER,
+        family=AF_BRIDGE, ifindex=device.ifindex, state=NUD_NOARP, flags=NTF_MASTER,
     )  # fmt: skip
-    return Request(data, f"bridge fdb add {mac} dev {name} master static")
+    return Request(data, f"bridge fdb add {mac} dev {device.name} master static")
 
 
-def set_link(name: str, ifindex: int, *, up: bool) -> Request:
+def set_link(device: Device, *, up: bool) -> Request:
     """Set an interface administratively up or down."""
-    data = _encode(ifinfmsg, RTM_NEWLINK, CHANGE, index=ifindex, change=IFF_UP, flags=IFF_UP if up else 0)
-    return Request(data, f"ip link set dev {name} {'up' if up else 'down'}")
+    data = _encode(ifinfmsg, RTM_NEWLINK, CHANGE, index=device.ifindex, change=IFF_UP, flags=IFF_UP if up else 0)
+    return Request(data, f"ip link set dev {device.name} {'up' if up else 'down'}")
 
 
-def set_mtu(name: str, ifindex: int, mtu_bytes: int) -> Request:
+def set_mtu(device: Device, mtu_bytes: int) -> Request:
     """Set the MTU of an interface."""
-    data = _encode(ifinfmsg, RTM_NEWLINK, CHANGE, [("IFLA_MTU", mtu_bytes)], index=ifindex)
-    return Request(data, f"ip link set dev {name} mtu {mtu_bytes}")
+    data = _encode(ifinfmsg, RTM_NEWLINK, CHANGE, [("IFLA_MTU", mtu_bytes)], index=device.ifindex)
+    return Request(data, f"ip link set dev {device.name} mtu {mtu_bytes}")
 
 
-def address(name: str, ifindex: int, ip: str, prefix_length: int) -> Request:
+def address(device: Device, ip: str, prefix_length: int) -> Request:
     """Add an IPv4 address."""
     attrs = [("IFA_LOCAL", ip), ("IFA_ADDRESS", ip)]
-    data = _encode(ifaddrmsg, RTM_NEWADDR, CREATE, attrs, family=AF_INET, prefixlen=prefix_length, index=ifindex)
-    return Request(data, f"ip addr add {ip}/{prefix_length} dev {name}")
+    data = _encode(ifaddrmsg, RTM_NEWADDR, CREATE, attrs, family=AF_INET, prefixlen=prefix_length, index=device.ifindex)
+    return Request(data, f"ip addr add {ip}/{prefix_length} dev {device.name}")
 
 
 def route(
     subnet: str,
     prefix_length: int,
     gateway: str,
-    name: str,
-    ifindex: int,
+    device: Device,
     initial_window_packets: int | None = None,
     quick_ack: bool = False,
 ) -> Request:
@@ -168,11 +172,11 @@ def route(
     gateway: "" where the destination is on the interface's segment. quick_ack: TCP acknowledges every segment of
     connections by it (net/ipv4/tcp_input.c: tcp_in_quickack_mode).
     """
-    attrs: list[tuple[str, Any]] = [("RTA_DST", subnet), ("RTA_GATEWAY", gateway), ("RTA_OIF", ifindex)]
-    via = f"via {gateway} dev {name}"
+    attrs: list[tuple[str, Any]] = [("RTA_DST", subnet), ("RTA_GATEWAY", gateway), ("RTA_OIF", device.ifindex)]
+    via = f"via {gateway} dev {device.name}"
     if not gateway:
         del attrs[1]
-        via = f"dev {name} scope link"
+        via = f"dev {device.name} scope link"
     text = f"ip route replace {subnet}/{prefix_length} {via}"
     metrics: list[tuple[str, int]] = []
     if initial_window_packets is not None:
@@ -213,14 +217,14 @@ def all_local() -> Request:
     return Request(data, f"ip route add local default dev lo table {RELAY_TABLE}")
 
 
-def neighbour(name: str, ifindex: int, ip: str, mac: str) -> Request:
+def neighbour(device: Device, ip: str, mac: str) -> Request:
     """Set a permanent neighbour, so that no ARP ever crosses a shaped link."""
     attrs = [("NDA_DST", ip), ("NDA_LLADDR", mac)]
-    data = _encode(ndmsg, RTM_NEWNEIGH, REPLACE, attrs, family=AF_INET, ifindex=ifindex, state=NUD_PERMANENT)
-    return Request(data, f"ip neigh replace {ip} lladdr {mac} dev {name} nud permanent")
+    data = _encode(ndmsg, RTM_NEWNEIGH, REPLACE, attrs, family=AF_INET, ifindex=device.ifindex, state=NUD_PERMANENT)
+    return Request(data, f"ip neigh replace {ip} lladdr {mac} dev {device.name} nud permanent")
 
 
-def qdisc(name: str, ifindex: int, stage: QdiscStage, *, handle: int, parent: int | None, replace: bool) -> Request:
+def qdisc(device: Device, stage: QdiscStage, *, handle: int, parent: int | None, replace: bool) -> Request:
     """Add or replace (`replace`) a qdisc, or else change it in place. `parent` None = root.
 
     A replacement under a new handle destroys the old qdisc with everything in it; a change keeps what is queued.
@@ -228,81 +232,75 @@ def qdisc(name: str, ifindex: int, stage: QdiscStage, *, handle: int, parent: in
     text_parent = "root" if parent is None else f"parent {parent:x}:1"
     verb = "replace" if replace else "change"
     data = _traffic_control(
-        RTM_NEWQDISC,
-        REPLACE if replace else CHANGE,
-        ifindex=ifindex,
-        handle=handle << 16,
+        RTM_NEWQDISC, REPLACE if replace else CHANGE, device.ifindex, handle=handle << 16,
         parent=TC_H_ROOT if parent is None else (parent << 16) | 1,
         attributes=((TCA_KIND, f"{stage.kind}\0".encode()), (TCA_OPTIONS, stage.encode()), *stage.attributes()),
-    )
-    text = f"tc qdisc {verb} dev {name} {text_parent} handle {handle:x}: {stage.text()}"
+    )  # fmt: skip
+    text = f"tc qdisc {verb} dev {device.name} {text_parent} handle {handle:x}: {stage.text()}"
     return Request(data, "\n".join(filter(None, (text, stage.remark()))))
 
 
-def htb_class(name: str, ifindex: int, stage: Htb, *, handle: int, create: bool) -> Request:
+def htb_class(device: Device, stage: Htb, *, handle: int, create: bool) -> Request:
     """Create the class of an htb qdisc, or change it in place."""
-    classid = handle << 16 | CLASS
     data = _traffic_control(
-        RTM_NEWTCLASS, CREATE if create else CHANGE, ifindex=ifindex, handle=classid, parent=handle << 16,
+        RTM_NEWTCLASS, CREATE if create else CHANGE, device.ifindex, handle=handle << 16 | CLASS, parent=handle << 16,
         attributes=((TCA_KIND, b"htb\0"), (TCA_OPTIONS, stage.encode_class())),
     )  # fmt: skip
     verb = "add" if create else "change"
-    text = f"tc class {verb} dev {name} parent {handle:x}: classid {handle:x}:{CLASS} {stage.class_text()}"
+    text = f"tc class {verb} dev {device.name} parent {handle:x}: classid {handle:x}:{CLASS} {stage.class_text()}"
     return Request(data, text)
 
 
 def class_dump(ifindex: int, handle: int) -> bytes:
     """A dump request of the classes of one qdisc of an interface."""
-    flags = NLM_F_REQUEST | NLM_F_DUMP
-    return _traffic_control(RTM_GETTCLASS, flags, ifindex=ifindex, handle=0, parent=handle << 16, attributes=())
+    return _traffic_control(RTM_GETTCLASS, DUMP_FLAGS, ifindex, parent=handle << 16)
 
 
-def clsact(name: str, ifindex: int) -> Request:
+def clsact(device: Device) -> Request:
     """The place for classifiers before the root qdisc."""
     data = _traffic_control(
-        RTM_NEWQDISC, CREATE, ifindex=ifindex, handle=CLSACT_HANDLE, parent=TC_H_CLSACT,
+        RTM_NEWQDISC, CREATE, device.ifindex, handle=CLSACT_HANDLE, parent=TC_H_CLSACT,
         attributes=((TCA_KIND, b"clsact\0"),),
     )  # fmt: skip
-    return Request(data, f"tc qdisc add dev {name} clsact")
+    return Request(data, f"tc qdisc add dev {device.name} clsact")
 
 
-def attach_program(name: str, ifindex: int, program: int, text: str) -> Request:
+def attach_program(device: Device, program: int, text: str) -> Request:
     """Run packet program `program` for every packet that leaves by the interface; its answer is the verdict."""
     options = attribute(TCA_BPF_FD, struct.pack("=I", PROGRAM_FD_BASE + 3 * program))
     options += attribute(TCA_BPF_NAME, f"{text}\0".encode()) + attribute(TCA_BPF_FLAGS, struct.pack("=I", 1))
-    data = _filter(ifindex, 1, handle=1, kind="bpf", options=options)
-    command = f"tc filter add dev {name} egress pref 1 handle 1 bpf da fd # packet program {program}"
+    data = _filter(device, 1, handle=1, kind="bpf", options=options)
+    command = f"tc filter add dev {device.name} egress pref 1 handle 1 bpf da fd # packet program {program}"
     return Request(data, command)
 
 
-def redirect_mark(name: str, ifindex: int, mark: int, to: str, to_ifindex: int, priority: int) -> Request:
+def redirect_mark(device: Device, mark: int, to: Device, priority: int) -> Request:
     """Send packets with that mark, which are about to leave by the interface, out by another interface."""
-    options = attribute(TCA_FW_ACT, _redirect(to_ifindex))
-    data = _filter(ifindex, priority, handle=mark, kind="fw", options=options)
-    command = f"tc filter add dev {name} egress pref {priority} handle {mark:#x} fw action mirred egress redirect"
-    return Request(data, f"{command} dev {to}")
+    data = _filter(device, priority, handle=mark, kind="fw", options=attribute(TCA_FW_ACT, _redirect(to)))
+    command = (
+        f"tc filter add dev {device.name} egress pref {priority} handle {mark:#x} fw action mirred egress redirect"
+    )
+    return Request(data, f"{command} dev {to.name}")
 
 
-def redirect_all(
-    name: str, ifindex: int, to: str, to_ifindex: int, *, mark: int = 0, leaving: bool = False, priority: int = 1
-) -> Request:
+def redirect_all(device: Device, to: Device, *, mark: int = 0, leaving: bool = False, priority: int = 1) -> Request:
     """Send whatever comes in by the interface (`leaving`: is about to leave by it) out by another one, marked so."""
-    options = attribute(TCA_MATCHALL_ACT, _redirect(to_ifindex, mark))
     where, side = (EGRESS, "egress") if leaving else (INGRESS, "ingress")
-    data = _filter(ifindex, priority, handle=1, kind="matchall", options=options, parent=where)
-    words = f"tc filter add dev {name} {side} pref {priority} matchall"
+    options = attribute(TCA_MATCHALL_ACT, _redirect(to, mark))
+    data = _filter(device, priority, handle=1, kind="matchall", options=options, parent=where)
+    words = f"tc filter add dev {device.name} {side} pref {priority} matchall"
     words += f" action skbedit mark {mark:#x} pipe" if mark else ""
-    return Request(data, f"{words} action mirred egress redirect dev {to}")
+    return Request(data, f"{words} action mirred egress redirect dev {to.name}")
 
 
-def pass_mark(name: str, ifindex: int, mark: int, priority: int) -> Request:
+def pass_mark(device: Device, mark: int, priority: int) -> Request:
     """Packets with that mark, which are about to leave by the interface, meet no later filter."""
-    data = _filter(ifindex, priority, handle=mark, kind="fw", options=attribute(TCA_FW_CLASSID, struct.pack("=I", 1)))
-    return Request(data, f"tc filter add dev {name} egress pref {priority} handle {mark:#x} fw classid :1")
+    data = _filter(device, priority, handle=mark, kind="fw", options=attribute(TCA_FW_CLASSID, struct.pack("=I", 1)))
+    return Request(data, f"tc filter add dev {device.name} egress pref {priority} handle {mark:#x} fw classid :1")
 
 
-def _redirect(to_ifindex: int, mark: int = 0) -> bytes:
-    parms = struct.pack("=IIiiiiI", 0, 0, TC_ACT_STOLEN, 0, 0, TCA_EGRESS_REDIR, to_ifindex)
+def _redirect(to: Device, mark: int = 0) -> bytes:
+    parms = struct.pack("=IIiiiiI", 0, 0, TC_ACT_STOLEN, 0, 0, TCA_EGRESS_REDIR, to.ifindex)
     actions = [("mirred", attribute(TCA_MIRRED_PARMS, parms))]
     if mark:
         edit = attribute(TCA_SKBEDIT_PARMS, struct.pack("=IIiii", 0, 0, TC_ACT_PIPE, 0, 0))
@@ -315,15 +313,14 @@ def _redirect(to_ifindex: int, mark: int = 0) -> bytes:
 
 def filter_dump(ifindex: int) -> bytes:
     """A dump request of the filters at an interface's egress."""
-    flags = NLM_F_REQUEST | NLM_F_DUMP
-    return _traffic_control(RTM_GETTFILTER, flags, ifindex=ifindex, handle=0, parent=EGRESS, attributes=())
+    return _traffic_control(RTM_GETTFILTER, DUMP_FLAGS, ifindex, parent=EGRESS)
 
 
-def _filter(ifindex: int, priority: int, *, handle: int, kind: str, options: bytes, parent: int = EGRESS) -> bytes:
+def _filter(device: Device, priority: int, *, handle: int, kind: str, options: bytes, parent: int = EGRESS) -> bytes:
     # tcm_info: priority, and the protocol in network byte order
     info = priority << 16 | int.from_bytes(ETH_P_ALL.to_bytes(2, "big"), "little")
     return _traffic_control(
-        RTM_NEWTFILTER, CREATE, ifindex=ifindex, handle=handle, parent=parent, info=info,
+        RTM_NEWTFILTER, CREATE, device.ifindex, handle=handle, parent=parent, info=info,
         attributes=((TCA_KIND, f"{kind}\0".encode()), (TCA_OPTIONS, options)),
     )  # fmt: skip
 
@@ -331,11 +328,11 @@ def _filter(ifindex: int, priority: int, *, handle: int, kind: str, options: byt
 def _traffic_control(
     kind: int,
     flags: int,
-    *,
     ifindex: int,
-    handle: int,
-    parent: int,
-    attributes: tuple[tuple[int, bytes], ...],
+    *,
+    handle: int = 0,
+    parent: int = 0,
+    attributes: tuple[tuple[int, bytes], ...] = (),
     info: int = 0,
 ) -> bytes:
     """struct tcmsg and its attributes. Packed here because pyroute2 would choose its own netem for TCA_OPTIONS."""
@@ -357,8 +354,7 @@ DUMPS = {
 
 def dump(kind: str) -> bytes:
     """A dump request of a kind of DUMPS, or of `qdisc`."""
-    flags = NLM_F_REQUEST | NLM_F_DUMP
     if kind == "qdisc":
-        return _traffic_control(RTM_GETQDISC, flags, ifindex=0, handle=0, parent=0, attributes=())
+        return _traffic_control(RTM_GETQDISC, DUMP_FLAGS, 0)
     message, number = DUMPS[kind]
-    return _encode(message, number, flags, family=AF_UNSPEC if kind == "link" else AF_INET)
+    return _encode(message, number, DUMP_FLAGS, family=AF_UNSPEC if kind == "link" else AF_INET)

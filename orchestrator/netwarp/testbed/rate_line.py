@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from ..core.types import Cell, DirectionName, LinkImpairment
 from . import messages
 from .layout import Interface, Layout
-from .messages import Request
+from .messages import Device, Request
 from .packet_program import MARKS
 
 MARK = MARKS << 16
@@ -30,16 +30,17 @@ class RateLine:
     def requests(self) -> list[Request]:
         """What makes it; the far end goes up first, so that the near one sends at once."""
         queue, out = self.queue, self.out
-        back, back_ifindex = f"back{queue.ifindex + 1}", queue.ifindex + 1
+        back = Device(f"back{queue.ifindex + 1}", queue.ifindex + 1, queue.namespace)
+        near = Device(queue.name, queue.ifindex, queue.namespace)
         return [
-            messages.veth_here(queue.name, queue.ifindex, back, back_ifindex, queue.mtu_bytes),
-            messages.set_link(back, back_ifindex, up=True),
-            messages.set_link(queue.name, queue.ifindex, up=True),
-            messages.clsact(back, back_ifindex),
-            messages.redirect_all(back, back_ifindex, out.name, out.ifindex, mark=MARK),
-            messages.clsact(out.name, out.ifindex),
-            messages.pass_mark(out.name, out.ifindex, MARK, 1),
-            messages.redirect_all(out.name, out.ifindex, queue.name, queue.ifindex, leaving=True, priority=2),
+            messages.veth(near, back, queue.mtu_bytes),
+            messages.set_link(back, up=True),
+            messages.set_link(queue, up=True),
+            messages.clsact(back),
+            messages.redirect_all(back, out, mark=MARK),
+            messages.clsact(out),
+            messages.pass_mark(out, MARK, 1),
+            messages.redirect_all(out, queue, leaving=True, priority=2),
         ]
 
 

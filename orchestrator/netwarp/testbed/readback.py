@@ -13,7 +13,7 @@ from ..store import init_records as init
 from ..store.ndjson import of_kind
 from .aqm import KINDS as AQM_KINDS
 from .aqm import AqmQdisc, marked
-from .compile import Compiled
+from .compile import AskedDump, Compiled
 from .layout import BRIDGE, PREFIX_LENGTH
 from .messages import (
     DUMPS,
@@ -70,90 +70,82 @@ def verify(compiled: Compiled, records: Sequence[init.InitRecord]) -> tuple[list
     """
     played = {record.step for record in of_kind(records, init.Timeline) if record.step is not None}
     over_ns = max((record.t_ns or 0 for record in of_kind(records, init.Exit)), default=NEVER_NS)
-    skipped = compiled.skipped(played, over_ns)
-    checks: list[Check] = []
-    unanswered = dict(compiled.restored)
-    network: dict[str, Any] = {"namespaces": {name: {} for name in compiled.layout.namespaces}, "qdiscs": []}
+    names = compiled.layout.namespaces
+    network: dict[str, Any] = {"namespaces": {name: {} for name in names}, "qdiscs": []}
     if compiled.programs:
         network["packet_programs"] = []
-    seen: set[tuple[int, str]] = set()
     devices = {(each.namespace, each.name) for each in compiled.layout.interfaces() if each.is_device}
-    sysctls, classes = 0, set[int]()
+    unanswered, unrecorded = dict(compiled.dumps), dict(enumerate(compiled.programs))
+    checks: list[Check] = []
+    sysctls = 0
     for record in records:
         if isinstance(record, init.Sysctl):
             sysctls += 1
-            name = compiled.layout.namespaces[record.ns]
+            name = names[record.ns]
             asked, got = " ".join(record.asked.split()), " ".join(record.value.split())
             checks.append(_same(f"sysctl {record.path} in {name}", asked, got))
             network["namespaces"][name].setdefault("sysctls", {})[record.path] = got
         elif isinstance(record, init.Offload):
-            key = record.ns, record.iface
             # some network cards cannot leave checksums to the kernel: a packet's length and time do not hang on them
-            asked_off = OFFLOADS[2:] if key in devices else OFFLOADS
-            state = {feature: getattr(record, feature) for feature in asked_off}
-            where = f"{compiled.layout.namespaces[record.ns]} {record.iface}"
-            checks.append(_same(f"offloads off on {where}", dict.fromkeys(asked_off, 0), state))
+            features = OFFLOADS[2:] if (record.ns, record.iface) in devices else OFFLOADS
+            state = {feature: getattr(record, feature) for feature in features}
+            checks.append(
+                _same(f"offloads off on {names[record.ns]} {record.iface}", dict.fromkeys(features, 0), state)
+            )
         elif isinstance(record, init.Bpf):
-            program = compiled.programs[record.step]
-            judged, counted = program.check(record, compiled.settings_at_end(program.index, played))
+            program = unrecorded.pop(record.index)
+            judged, counted = program.check(record, compiled.settings_at_end(program, played))
             checks += judged
             network["packet_programs"].append({"link": program.link, "direction": program.direction, "counts": counted})
         elif isinstance(record, init.Dump):
-            data, namespace, label = record.data(), record.ns, record.label
-            if label == "rules":
-                node = compiled.rules[record.step]
-                through = decode_rules(data)
-                checks.append(check_rules(node, through, node in compiled.dying))
-                network.setdefault("agents", {})[node] = through
-            elif label == "filter":
-                checks.append(compiled.filters[record.step].check_attached(dict(decode_programs(data))))
-            elif label == "class":
-                classes.add(record.step)
-                ifindex, where = compiled.classes[record.step], compiled.layout.namespaces[namespace]
-                want = {(qdisc.handle, qdisc.stage) for qdisc in compiled.expected(record.step, namespace, played)
-                        if qdisc.ifindex == ifindex and isinstance(qdisc.stage, Htb)}  # fmt: skip
-                checks.append(_same(f"class of htb on interface {ifindex} of {where}", want, set(decode_classes(data))))
-            elif label == "qdisc":
-                qdiscs = list(decode_qdiscs(data))
-                expected = compiled.expected(record.step, namespace, played)
-                checks += _check_qdiscs(compiled, namespace, expected, qdiscs)
-                network["qdiscs"].append(
-                    {"step": record.step, "namespace": compiled.layout.namespaces[namespace], "qdiscs": qdiscs}
-                )
-            elif (namespace, label) not in seen:  # the first dump is the one before T0
-                seen.add((namespace, label))
-                entries = list(decode(label, data))
-                checks += _check_entries(compiled, namespace, label, entries)
-                name = compiled.layout.namespaces[namespace]
+            checks += _check_dump(compiled, unanswered.pop(record.step), record, played, network)
+    checks.append(_same("sysctls read back", len(compiled.sysctls), sysctls))
+    for program in unrecorded.values():
+        checks.append(Check(f"packet program of {program.link} {program.direction}", False, "left no record"))
+    missing = [
+        f"{dump.label} of {names[dump.namespace]} (step {number})"
+        for number, dump in unanswered.items()
+        # of a cell whose flows ended early the rest of the timeline is not carried out
+        if dump.at_ns is None or number in played or dump.at_ns < over_ns
+    ]
+    if missing:
+        checks.append(Check("dumps", False, f"were never answered: {', '.join(missing)}"))
+    network["netem_seeded"] = all(qdisc.seeded for entry in network["qdiscs"] for qdisc in entry["qdiscs"])
+    return checks, network
+
+
+def _check_dump(
+    compiled: Compiled, asked: AskedDump, record: init.Dump, played: set[int], network: dict[str, Any]
+) -> Iterator[Check]:
+    """Compares one answer; what it shows goes into `network`."""
+    name, data = compiled.layout.namespaces[asked.namespace], record.data()
+    match asked.label:
+        case "rules":
+            through = decode_rules(data)
+            network.setdefault("agents", {})[name] = through
+            yield check_rules(name, through, name in compiled.dying)
+        case "filter":
+            place = asked.namespace, asked.ifindex
+            attached = dict(decode_programs(data))
+            for program in compiled.programs:
+                if (program.interface.namespace, program.interface.ifindex) == place:
+                    yield program.check_attached(attached)
+        case "class":
+            want = {(qdisc.handle, qdisc.stage) for qdisc in compiled.expected(asked, played)
+                    if qdisc.device.ifindex == asked.ifindex and isinstance(qdisc.stage, Htb)}  # fmt: skip
+            yield _same(f"class of htb on interface {asked.ifindex} of {name}", want, set(decode_classes(data)))
+        case "qdisc":
+            qdiscs = list(decode_qdiscs(data))
+            yield from _check_qdiscs(name, compiled.expected(asked, played), qdiscs)
+            network["qdiscs"].append({"step": record.step, "namespace": name, "qdiscs": qdiscs})
+        case label if asked.whole:
+            entries = list(decode(label, data))
+            yield from _check_entries(compiled, asked.namespace, label, entries)
+            if asked.at_ns is None:
                 shown = [_readable(entry) for entry in entries]
                 if label == "neighbour":  # dumped in the order of a hash of addresses inside the kernel
                     shown.sort(key=str)
                 network["namespaces"][name][label] = shown
-            elif unanswered.pop(record.step, None):
-                checks += _check_entries(compiled, namespace, label, list(decode(label, data)))
-    checks.append(_same("sysctls read back", len(compiled.sysctls), sysctls))
-    for number, name in enumerate(compiled.layout.namespaces):
-        for label in ("link", "address", "route", "neighbour", *(("rule",) if number in compiled.relays else ())):
-            if (number, label) not in seen:
-                checks.append(Check(f"{label} dump of {name}", False, "was never answered"))
-    for number, (namespace, label) in unanswered.items():
-        if number in skipped:
-            continue
-        name = compiled.layout.namespaces[namespace]
-        checks.append(Check(f"{label} dump of {name} after its repair", False, f"step {number} was never answered"))
-    for node in compiled.rules.values():
-        if node not in network.get("agents", {}):
-            checks.append(Check(f"rules of the agent of {node}", False, "were never answered"))
-    recorded = {(entry["link"], entry["direction"]) for entry in network.get("packet_programs", ())}
-    for program in compiled.programs.values():
-        if (program.link, program.direction) not in recorded:
-            checks.append(Check(f"packet program of {program.link} {program.direction}", False, "left no record"))
-    answered = {entry["step"] for entry in network["qdiscs"]}
-    network["netem_seeded"] = all(qdisc.seeded for entry in network["qdiscs"] for qdisc in entry["qdiscs"])
-    missing = sorted(set(compiled.qdiscs) - answered - classes - skipped)
-    if missing:
-        checks.append(Check("qdisc dumps", False, f"steps {missing} were never answered"))
-    return checks, network
 
 
 def _same(what: str, asked: object, got: object) -> Check:
@@ -181,9 +173,9 @@ def _check_entries(compiled: Compiled, namespace: int, label: str, entries: list
             yield _same(f"link {interface.name} of {name}", asked, got)
             if interface.bridge is not None:
                 port_of = link.get("IFLA_MASTER")
-                yield _same(f"bridge of port {interface.name} of {name}", interface.bridge, port_of)
+                yield _same(f"bridge of port {interface.name} of {name}", interface.bridge.ifindex, port_of)
         if namespace in layout.bridges:
-            bridge = by_index.get(layout.bridges[namespace], {})
+            bridge = by_index.get(layout.bridges[namespace].ifindex, {})
             state = (bridge.get("IFLA_IFNAME"), bridge.get("IFLA_OPERSTATE"))
             yield _same(f"bridge of {name}", (BRIDGE, "UP"), state)
     elif label == "address":
@@ -226,14 +218,11 @@ def _tcp_metrics(route: Any) -> tuple[int | None, bool]:
     return known.get("RTAX_INITCWND"), bool(known.get("RTAX_QUICKACK"))
 
 
-def _check_qdiscs(
-    compiled: Compiled, namespace: int, expected: list[ExpectedQdisc], qdiscs: list[Qdisc]
-) -> Iterator[Check]:
-    name = compiled.layout.namespaces[namespace]
+def _check_qdiscs(name: str, expected: list[ExpectedQdisc], qdiscs: list[Qdisc]) -> Iterator[Check]:
     unmatched = {(qdisc.ifindex, qdisc.handle): qdisc for qdisc in qdiscs if qdisc.kind in SHAPING_KINDS}
     for want in expected:
-        got = unmatched.pop((want.ifindex, want.handle), None)
-        what = f"qdisc {want.handle:x}: on {want.interface} of {name}"
+        got = unmatched.pop((want.device.ifindex, want.handle), None)
+        what = f"qdisc {want.handle:x}: on {want.device.name} of {name}"
         if got is None or got.kind != want.stage.kind:
             yield Check(what, False, f"asked {want.stage.text()}, found {'nothing' if got is None else got.kind}")
             continue

@@ -21,8 +21,9 @@ from ..core.types import Cell, DirectionName, Event, LinkImpairment
 from .aqm import AqmQdisc, aqm_stage
 from .direction_program import DirectionProgram, direction_programs
 from .layout import Interface, Layout
-from .messages import Request, htb_class, qdisc
+from .messages import Device, Request, htb_class, qdisc
 from .netem import ORDERING_BYTE_S, PROBABILITY_ONE, UNLIMITED_PACKETS, Netem, black_hole, delay_stage, rate_stage
+from .packet_program import settings
 from .qdiscs import ETHERNET_HEADER_BYTES, Htb, QdiscStage, fifo_stage, htb_stage, tbf_stage
 from .rate_line import RateLine, rate_lines, rated, shapes_of, varies
 from .steps import Step
@@ -35,9 +36,7 @@ LEAF_HANDLES = 0x8000
 class ExpectedQdisc:
     """A qdisc that a dump must show. Handles are major numbers; parent None: root."""
 
-    namespace: int
-    ifindex: int
-    interface: str
+    device: Device
     handle: int
     parent: int | None
     stage: QdiscStage
@@ -135,8 +134,8 @@ class Shaping:
         qdiscs = [stage for direction in self._directions.values() for stage in self._stages(direction)]
         for program in self.programs.values():
             for line in program.delay_lines:
-                qdiscs.append(ExpectedQdisc(program.interface.namespace, line.ifindex, line.name, 1, None, line.stage))
-        return [qdisc for qdisc in qdiscs if namespace in (None, qdisc.namespace)]
+                qdiscs.append(ExpectedQdisc(line.enter, 1, None, line.stage))
+        return [qdisc for qdisc in qdiscs if namespace in (None, qdisc.device.namespace)]
 
     def waiting_for(self, end: Interface) -> list[Interface]:
         """Where packets wait that leave by an interface, if not at the interface itself."""
@@ -145,7 +144,7 @@ class Shaping:
     def settings(self, program: DirectionProgram) -> bytes:
         """The settings that a direction's packet program must have now."""
         direction = self._directions[program.link, program.direction]
-        return program.settings((direction.pending or direction).shape, direction.longest_bytes)
+        return settings((direction.pending or direction).shape, direction.longest_bytes)
 
     def load_programs(self) -> Iterator[Step]:
         """The steps that load and attach every packet program."""
@@ -242,31 +241,26 @@ class Shaping:
             rate = 8 * ORDERING_BYTE_S if shape.token_bucket or managed else shape.rate_bit_s
             sending = msgspec.structs.replace(shape, rate_bit_s=rate, queue_packets=None)
             placed.append((handle, None, rate_stage(sending, seeds[1]), line.out))
-        return [
-            ExpectedQdisc(at.namespace, at.ifindex, at.name, number, parent, stage)
-            for number, parent, stage, at in placed
-            if stage is not None
-        ]
+        return [ExpectedQdisc(at, number, parent, stage) for number, parent, stage, at in placed if stage is not None]
 
     def _build(
         self, direction: _Direction, there: Sequence[ExpectedQdisc] = (), *, again: bool = False
     ) -> list[tuple[int, Request]]:
         """The requests for its qdiscs where others are there: what is the same stays untouched."""
-        old = {(qdisc.ifindex, qdisc.handle): qdisc.stage for qdisc in there}
+        old = {(qdisc.device.ifindex, qdisc.handle): qdisc.stage for qdisc in there}
         requests: list[tuple[int, Request]] = []
         for want in self._stages(direction):
-            stage, same = want.stage, old.get((want.ifindex, want.handle))
+            device, handle, stage = want.device, want.handle, want.stage
+            same = old.get((device.ifindex, handle))
             if stage == same and not (again and isinstance(stage, Netem)):
                 continue
             if same is None or not isinstance(stage, Htb):
                 asked = stage.in_place() if isinstance(stage, AqmQdisc) and same is not None else stage
-                request = qdisc(
-                    want.interface, want.ifindex, asked, handle=want.handle, parent=want.parent, replace=same is None
-                )
-                requests.append((want.namespace, request))
+                request = qdisc(device, asked, handle=handle, parent=want.parent, replace=same is None)
+                requests.append((device.namespace, request))
             if isinstance(stage, Htb):
-                request = htb_class(want.interface, want.ifindex, stage, handle=want.handle, create=same is None)
-                requests.append((want.namespace, request))
+                request = htb_class(device, stage, handle=handle, create=same is None)
+                requests.append((device.namespace, request))
         return requests
 
     def _qdisc_seed(self, direction: _Direction, stage: int) -> int:

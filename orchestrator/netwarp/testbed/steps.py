@@ -31,13 +31,15 @@ class Step:
         return " ".join([self.verb, *(f"{key}={quote(value)}" for key, value in fields)])
 
 
-def step(verb: str, /, *, command: str = "", at_ns: int | None = None, **fields: str | int | Iterable[str]) -> Step:
-    """A Step from keyword fields; a list or tuple repeats the key."""
+def step(
+    verb: str, /, *, command: str = "", at_ns: int | None = None, **fields: str | int | Iterable[str] | None
+) -> Step:
+    """A Step from keyword fields; a list or tuple repeats the key, None is left out."""
     pairs: list[tuple[str, str]] = []
     for key, value in fields.items():
         if isinstance(value, str | int):
             pairs.append((key, str(value)))
-        else:
+        elif value is not None:
             pairs.extend((key, item) for item in value)
     return Step(verb, tuple(pairs), command, at_ns)
 

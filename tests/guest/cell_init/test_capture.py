@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from netwarp.testbed import messages
+from netwarp.testbed.messages import Device
 from netwarp.testbed.steps import Step, step
 from support.cell_init_kit import (
     MS,
@@ -44,8 +45,8 @@ def chain() -> list[Step]:
     steps += [*veth(0, 1, "p1", 10, subnet=1), *veth(1, 2, "p2", 11, subnet=2)]
     steps += [delay(1, "p1", 10, 20 * MS), delay(1, "p2", 11, 30 * MS)]
     steps += [
-        netlink(0, messages.route("10.0.2.0", 24, "10.0.1.2", "p1", 10)),
-        netlink(2, messages.route("10.0.1.0", 24, "10.0.2.1", "p2", 11)),
+        netlink(0, messages.route("10.0.2.0", 24, "10.0.1.2", Device("p1", 10))),
+        netlink(2, messages.route("10.0.1.0", 24, "10.0.2.1", Device("p2", 11))),
     ]
     return steps
 
@@ -175,13 +176,13 @@ def test_loopback_shows_each_packet_once(kernel: Path, tmp_path: Path) -> None:
 
 
 def test_a_link_that_goes_down_and_up_is_captured_again(kernel: Path, tmp_path: Path) -> None:
-    restore = messages.neighbour("p1", 10, "10.0.1.2", "02:00:00:00:00:03")
+    restore = messages.neighbour(Device("p1", 10), "10.0.1.2", "02:00:00:00:00:03")
     steps = [
         *opening(), *namespaces("a", "b"), *veth(0, 1, "p1", 10, subnet=1), *receiver(1),
         capture(0, "p1", 10, "a"), capture(1, "p1", 10, "b"), step("capture-start"), step("ready"),
         tool("one", 0, "send", "10.0.1.2", 5000, 10, 10 * MS, 100, S, at_ns=S // 2),
-        netlink(0, messages.set_link("p1", 10, up=False), 3 * S),
-        netlink(0, messages.set_link("p1", 10, up=True), 4 * S),
+        netlink(0, messages.set_link(Device("p1", 10), up=False), 3 * S),
+        netlink(0, messages.set_link(Device("p1", 10), up=True), 4 * S),
         netlink(0, restore, 4 * S),
         tool("two", 0, "send", "10.0.1.2", 5000, 10, 10 * MS, 100, 6 * S, at_ns=5 * S), ending(9 * S),
     ]  # fmt: skip
@@ -196,7 +197,7 @@ def test_a_capture_may_end_with_its_link_down(kernel: Path, tmp_path: Path) -> N
         *opening(), *namespaces("a", "b"), *veth(0, 1, "p1", 10, subnet=1), *receiver(1),
         capture(0, "p1", 10, "a"), capture(1, "p1", 10, "b"), step("capture-start"), step("ready"),
         tool("tx", 0, "send", "10.0.1.2", 5000, 10, 10 * MS, 100, S, at_ns=S // 2),
-        netlink(0, messages.set_link("p1", 10, up=False), 3 * S), ending(4 * S, early=False),
+        netlink(0, messages.set_link(Device("p1", 10), up=False), 3 * S), ending(4 * S, early=False),
     ]  # fmt: skip
     result = run_guest(kernel, tmp_path, steps).completed()
     agree(result)
@@ -206,7 +207,8 @@ def test_a_capture_may_end_with_its_link_down(kernel: Path, tmp_path: Path) -> N
 def test_an_interface_must_be_up(kernel: Path, tmp_path: Path) -> None:
     steps = [
         *opening(), *namespaces("a", "b"), *veth(0, 1, "p1", 10, subnet=1),
-        netlink(1, messages.set_link("p1", 10, up=False)), capture(1, "p1", 10, "b"), step("capture-start"),
+        netlink(1, messages.set_link(Device("p1", 10), up=False)), capture(1, "p1", 10, "b"),
+        step("capture-start"),
     ]  # fmt: skip
     end = run_guest(kernel, tmp_path, steps).end
     assert end["reason"] == "failed"

@@ -15,6 +15,7 @@ import pytest
 from netwarp.core.executables import find_executable
 from netwarp.doctor.host import namespaces as namespaces_found
 from netwarp.testbed import messages
+from netwarp.testbed.messages import Device
 from netwarp.testbed.steps import Step, step
 from support.cell_init_kit import (
     MS,
@@ -70,7 +71,7 @@ def test_a_cell_runs_and_is_captured(tmp_path: Path) -> None:
         capture(0, "p1", 10, "a"), capture(1, "p1", 10, "b"), step("capture-start"),
         *[tool(f"rx{ns}", ns, "receive", 5000, count) for ns in (0, 1)],
         *[step("output", id=f"rx{ns}", text="listening", timeout_ns=9 * S) for ns in (0, 1)],
-        step("ready"), netlink(0, messages.set_link("p1", 10, up=True), at_ns=MS),
+        step("ready"), netlink(0, messages.set_link(Device("p1", 10), up=True), at_ns=MS),
         tool("ab", 0, "send", "10.0.1.2", 5000, count, MS // 2, 700, 400 * MS, at_ns=100 * MS),
         tool("ba", 1, "send", "10.0.1.1", 5000, count, MS // 2, 800, 400 * MS, at_ns=100 * MS),
         ending(20 * S), step("dump", ns=0, label="link", data=messages.dump("link").hex()),
@@ -95,7 +96,11 @@ def test_a_cell_runs_and_is_captured(tmp_path: Path) -> None:
     ("steps", "status", "reason"),
     [
         ([*opening(), step("ready"), ending(MS)], 0, "completed"),
-        ([*opening(), *namespaces("a"), netlink(0, messages.set_link("no", 99, up=True))], 1, "failed"),
+        (
+            [*opening(), *namespaces("a"), netlink(0, messages.set_link(Device("no", 99), up=True))],
+            1,
+            "failed",
+        ),
         ([*opening(setup_ns=50 * MS), step("file", path="never", timeout_ns=9 * S)], 2, "timed_out"),
     ],
     ids=["completed", "failed", "timed out"],

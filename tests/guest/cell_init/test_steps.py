@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from netwarp.testbed import messages
+from netwarp.testbed.messages import Device
 from netwarp.testbed.steps import step, to_text
 from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
@@ -70,8 +71,8 @@ def test_a_large_dump_is_whole(kernel: Path, tmp_path: Path) -> None:
     """More links than one datagram holds: every one of them is in the replies."""
     steps = [*opening(), *namespaces("a", "b")]
     for number in range(120):
-        ends = [messages.VethEnd(ns, f"v{number}", 100 + number, f"02:00:00:0{ns}:00:{number:02x}") for ns in (0, 1)]
-        steps.append(netlink(0, messages.veth(ends[0], ends[1], "b", 1500)))
+        ends = [Device(f"v{number}", 100 + number, ns, f"02:00:00:0{ns}:00:{number:02x}") for ns in (0, 1)]
+        steps.append(netlink(0, messages.veth(ends[0], ends[1], 1500, "b")))
     steps.append(step("dump", ns=1, label="b", data=messages.dump("link").hex()))
     result = run_guest(kernel, tmp_path, steps).completed()
     assert len(result.records("dump")[0]["replies"]) > 1
@@ -82,14 +83,22 @@ def test_a_large_dump_is_whole(kernel: Path, tmp_path: Path) -> None:
 def test_several_requests_in_one_step(kernel: Path, tmp_path: Path) -> None:
     """One step may hold many; a refusal says which of them it was."""
     first, second = (
-        messages.VethEnd(0, "p1", 10, "02:00:00:00:00:01"),
-        messages.VethEnd(1, "p1", 10, "02:00:00:00:00:02"),
+        Device("p1", 10, 0, "02:00:00:00:00:01"),
+        Device("p1", 10, 1, "02:00:00:00:00:02"),
     )
-    make = messages.veth(first, second, "b", 1500).data
-    up = messages.set_link("p1", 10, up=True).data
-    good = [*opening(), *namespaces("a", "b"), netlink(0, make + up + messages.address("p1", 10, "10.0.0.1", 24).data)]
+    make = messages.veth(first, second, 1500, "b").data
+    up = messages.set_link(Device("p1", 10), up=True).data
+    good = [
+        *opening(),
+        *namespaces("a", "b"),
+        netlink(0, make + up + messages.address(Device("p1", 10), "10.0.0.1", 24).data),
+    ]
     run_guest(kernel, tmp_path / "good", good).completed()
-    bad = [*opening(), *namespaces("a", "b"), netlink(0, make + up + messages.set_link("no", 99, up=True).data)]
+    bad = [
+        *opening(),
+        *namespaces("a", "b"),
+        netlink(0, make + up + messages.set_link(Device("no", 99), up=True).data),
+    ]
     end = fails(kernel, tmp_path / "bad", bad)
     assert end["message"] == f"netlink request 3 refused: no: No such device (errno {errno.ENODEV})"
 
@@ -114,7 +123,7 @@ def test_a_refused_request_brings_the_kernels_own_words(kernel: Path, tmp_path: 
 def test_a_refusal_in_the_timeline_ends_the_cell_there(kernel: Path, tmp_path: Path) -> None:
     steps = [
         *opening(), *namespaces("a"), tool("rx", 0, "receive", 5000, 0, flow=0), step("ready"),
-        netlink(0, messages.set_link("no", 99, up=True), at_ns=3 * S), ending(60 * S),
+        netlink(0, messages.set_link(Device("no", 99), up=True), at_ns=3 * S), ending(60 * S),
         step("dump", ns=0, label="after", data=messages.dump("link").hex()),
     ]  # fmt: skip
     result = run_guest(kernel, tmp_path, steps)

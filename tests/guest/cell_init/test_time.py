@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from netwarp.testbed import messages
+from netwarp.testbed.messages import Device
 from netwarp.testbed.steps import Step, step
 from support.cell_init_kit import (
     MS,
@@ -64,7 +65,7 @@ def test_timeline_is_exact_however_many_steps_share_an_instant(kernel: Path, tmp
     timeline = []
     for at_ns in instants:
         timeline += [delay(0, "p1", 10, 5 * MS, at_ns=at_ns) for _ in range(10)]
-        timeline += [netlink(1, messages.set_link("p1", 10, up=True), at_ns) for _ in range(6)]
+        timeline += [netlink(1, messages.set_link(Device("p1", 10), up=True), at_ns) for _ in range(6)]
         timeline += [step("dump", ns=number % 2, label="qdisc", data=dump, at_ns=at_ns) for number in range(4)]
     traffic = tool("tx", 0, "send", "10.0.1.2", 5000, 10_000, MS, 100, 0, flow=0)
     steps = [

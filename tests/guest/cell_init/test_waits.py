@@ -7,15 +7,16 @@ import re
 from pathlib import Path
 
 from netwarp.testbed import messages
+from netwarp.testbed.messages import Device
 from netwarp.testbed.steps import step
 from support.cell_init_kit import MS, S, ending, fails, namespaces, netlink, opening, run_guest, tool, veth
 
 
 def test_an_operstate_that_does_not_come(kernel: Path, tmp_path: Path) -> None:
-    ends = [messages.VethEnd(ns, "p1", 10, f"02:00:00:00:00:0{ns}") for ns in (0, 1)]
+    ends = [Device("p1", 10, ns, f"02:00:00:00:00:0{ns}") for ns in (0, 1)]
     steps = [
-        *opening(), *namespaces("a", "b"), netlink(0, messages.veth(ends[0], ends[1], "b", 1500)),
-        netlink(0, messages.set_link("p1", 10, up=True)), step("operstate", ns=0, ifindex=10, timeout_ns=3 * S),
+        *opening(), *namespaces("a", "b"), netlink(0, messages.veth(ends[0], ends[1], 1500, "b")),
+        netlink(0, messages.set_link(Device("p1", 10), up=True)), step("operstate", ns=0, ifindex=10, timeout_ns=3 * S),
     ]  # fmt: skip
     end = fails(kernel, tmp_path, steps)
     assert re.fullmatch(r"interface 10 is not up after 3000000000 ns \(operstate \d\)", str(end["message"]))

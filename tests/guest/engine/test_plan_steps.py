@@ -219,9 +219,9 @@ def test_qdiscs(built: Built) -> None:
             if entry["kind"] == "netem"
         }
         expected = [want for want in built.shaping.expected(number) if isinstance(want.stage, Netem)]
-        assert set(found) == {(want.interface, f"{want.handle:x}:") for want in expected}
+        assert set(found) == {(want.device.name, f"{want.handle:x}:") for want in expected}
         for want in expected:
-            compare(want, found[want.interface, f"{want.handle:x}:"])
+            compare(want, found[want.device.name, f"{want.handle:x}:"])
             seen += 1
     assert seen >= 2
 

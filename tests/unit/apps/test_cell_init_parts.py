@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from netwarp.testbed import messages
+from netwarp.testbed.messages import Device
 from support.cell_init_driver import Driver
 
 FUZZ = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -44,7 +45,10 @@ def test_any_bytes_are_json(driver: Driver, data: bytes) -> None:
 
 
 def test_requests_are_numbered(driver: Driver) -> None:
-    first, second = messages.set_link("x", 1, up=True).data, messages.address("x", 1, "10.0.0.1", 24).data
+    first, second = (
+        messages.set_link(Device("x", 1), up=True).data,
+        messages.address(Device("x", 1), "10.0.0.1", 24).data,
+    )
     answer = driver.ask("request", first + second)
     assert answer["count"] == 2
     numbered = bytes.fromhex(answer["numbered"])

@@ -10,11 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from netwarp.testbed import messages
 from netwarp.testbed.compile import Clock, compile_cell
+from netwarp.testbed.messages import Device
 from netwarp.testbed.steps import HEADER, Step, step, to_text
 from support.cell_init_driver import Driver
 from support.cells import S, outage, two_path_cell
 
-UP = messages.set_link("p1", 3, up=True).data.hex()
+UP = messages.set_link(Device("p1", 3), up=True).data.hex()
 DUMP = messages.dump("link").hex()
 SANDBOX = "sandbox kind=guest"
 CLOCK = "clock t0_realtime_ns=1700000000000000000"

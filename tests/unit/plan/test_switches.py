@@ -61,7 +61,7 @@ def test_the_switch_and_the_hops_of_its_links_are_bridges_that_do_not_route() ->
     bridging = {layout.namespaces[number] for number in layout.bridges}
     assert bridging == {"lan", "u.hop", "d1.hop", "d2.hop"}
     assert layout.routers == {"r", "far.hop"}
-    numbers = [end.ifindex for end in layout.interfaces()] + list(layout.bridges.values())
+    numbers = [device.ifindex for device in (*layout.interfaces(), *layout.bridges.values())]
     assert len(set(numbers)) == len(numbers) and layout.free_ifindex() > max(numbers)
     ports = [end for end in layout.interfaces() if end.bridge is not None]
     assert all(not end.ip and not layout.neighbours(end) for end in ports)

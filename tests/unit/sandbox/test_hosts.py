@@ -27,8 +27,8 @@ from netwarp.store.init_records import End, Proc, Ready, Start, Ticks, read_init
 from netwarp.store.ndjson import of_kind
 from netwarp.store.run_dir import CellDir
 from netwarp.testbed.compile import Clock, compile_cell
-from netwarp.testbed.layout import NetworkDevice
 from netwarp.testbed.machines import devices_of, flows_of, machine_text
+from netwarp.testbed.messages import Device
 from support.recorded_cell import START, write
 from support.specs import BASE, cell_of
 
@@ -125,7 +125,7 @@ def test_what_an_inventory_lacks_for_a_paper() -> None:
 def test_each_machine_has_its_own_lines_with_the_numbers_of_the_whole(example: Cell) -> None:
     placed = place(example, inventory(LAB))
     devices = {
-        end: NetworkDevice(name, f"02:00:00:00:00:{number:02x}", 3 + number)
+        end: Device(name, 3 + number, mac=f"02:00:00:00:00:{number:02x}")
         for number, (end, (_, name)) in enumerate(placed.ends.items())
     }
     compiled = compile_cell(example, CLOCK, b"", devices)
@@ -157,7 +157,7 @@ def test_a_changed_rate_has_the_same_steps_on_machines() -> None:
     cell = cell_of(BASE + event)
     placed = place(cell, inventory(LAB))
     devices = {
-        end: NetworkDevice(name, f"02:00:00:00:00:{number:02x}", 30 + number)
+        end: Device(name, 30 + number, mac=f"02:00:00:00:00:{number:02x}")
         for number, (end, (_, name)) in enumerate(placed.ends.items())
     }
     guest, machines = (compile_cell(cell, CLOCK, b"", there) for there in ({}, devices))
@@ -184,7 +184,7 @@ def test_offloads_of_a_machines_interface_are_switched_off_whenever_it_has_gone_
     cell = plan_experiment("choi2009", where=where).cells[0]
     placed = place(cell, inventory(LAB))
     devices = {
-        end: NetworkDevice(name, f"02:00:00:00:00:{number:02x}", 30 + number)
+        end: Device(name, 30 + number, mac=f"02:00:00:00:00:{number:02x}")
         for number, (end, (_, name)) in enumerate(placed.ends.items())
     }
     for there in (devices, {}):

@@ -7,7 +7,7 @@ import struct
 import pytest
 from netwarp.core.types import LinkImpairment
 from netwarp.testbed.compile import Clock, Compiled, compile_cell
-from netwarp.testbed.messages import CHANGE, class_dump, htb_class
+from netwarp.testbed.messages import CHANGE, Device, class_dump, htb_class
 from netwarp.testbed.netem import ORDERING_BYTE_S
 from netwarp.testbed.qdiscs import Fifo, Htb, attributes_of
 from netwarp.testbed.rate_line import varies
@@ -35,7 +35,7 @@ def at(result: Compiled, at_ns: int) -> list[str]:
 @pytest.mark.parametrize("rate_byte_s", [25, 125_000, 2**32 - 1, 2**32, ORDERING_BYTE_S])
 def test_a_dump_of_a_class_shows_what_was_asked(rate_byte_s: int) -> None:
     asked = Htb(rate_byte_s, 15)
-    message = htb_class("rate9", 9, asked, handle=0x12, create=False).data
+    message = htb_class(Device("rate9", 9), asked, handle=0x12, create=False).data
     length, kind, flags, _, _ = struct.unpack_from("=IHHII", message)
     _, _, _, ifindex, handle, parent, _ = struct.unpack_from("=BBHiIII", message, 16)
     assert (length, kind, flags, ifindex, handle, parent) == (len(message), 40, CHANGE, 9, 0x120001, 0x120000)
@@ -58,7 +58,7 @@ def test_only_a_rate_that_changes_is_htbs(queue: str) -> None:
     """In the direction in which it does; the class alone is changed, and what waits is touched by nothing."""
     text = replaced('queue = "50 packets"', queue) + SLOWER
     result = compiled(text)
-    kinds = [(qdisc.interface[:4], qdisc.stage.kind) for qdisc in result.installed]
+    kinds = [(qdisc.device.name[:4], qdisc.stage.kind) for qdisc in result.installed]
     below, plain = {"queue": ("pfifo", ["netem"]), CODEL: ("codel", ["tbf", "codel"])}.get(queue, ("bfifo", ["tbf"]))
     line = "50" in queue and queue != CODEL
     where = "rate" if line else "b"
@@ -76,12 +76,10 @@ def test_only_a_rate_that_changes_is_htbs(queue: str) -> None:
 
 def test_a_class_is_dumped_with_every_change_and_at_the_end() -> None:
     result = compiled(BASE + SLOWER)
-    assert len(result.classes) == 4, "before T0, twice, and at the end"
-    rates = [
-        {qdisc.stage.rate_byte_s for qdisc in result.qdiscs[number] if isinstance(qdisc.stage, Htb)}
-        for number in result.classes
-    ]
-    assert rates == [{125_000}, {12_500}, {125_000}, {125_000}]
+    played = set(result.events)
+    states = [result.expected(dump, played) for dump in result.dumps.values() if dump.label == "class"]
+    rates = [{qdisc.stage.rate_byte_s for qdisc in state if isinstance(qdisc.stage, Htb)} for state in states]
+    assert rates == [{125_000}, {12_500}, {125_000}, {125_000}], "before T0, twice, and at the end"
 
 
 def test_a_rate_that_ends_lets_what_waits_go_at_once() -> None:

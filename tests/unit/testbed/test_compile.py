@@ -8,7 +8,7 @@ from netwarp.core.errors import SpecError
 from netwarp.core.types import Cell, Event, Link, LinkImpairment, Node
 from netwarp.store.init_records import Dump
 from netwarp.testbed import messages
-from netwarp.testbed.compile import Clock, Compiled, compile_cell
+from netwarp.testbed.compile import AskedDump, Clock, Compiled, compile_cell
 from netwarp.testbed.layout import make_layout
 from netwarp.testbed.readback import Check, verify
 from netwarp.testbed.steps import quote, step, to_commands, to_text
@@ -140,9 +140,8 @@ def test_change_in_a_black_hole_comes_with_the_repair(rated: bool) -> None:
     text = to_commands(result.steps)
     assert not text.split("# at T0 + 6 s")[1:]
     repaired = text.split("# at T0 + 8 s\n", 1)[1]
-    dumps = [[item for item in dump if (item.namespace, item.ifindex) == (where.namespace, where.ifindex)]
-             for _, dump in sorted(result.qdiscs.items())]  # fmt: skip
-    expected = [dump for dump in dumps if dump][-1]
+    expected = [item for item in list(result.events.values())[-1] if item.device == where]
+    assert expected
     for item in expected:
         assert f"handle {item.handle:x}: {item.stage.text()}" in repaired
     assert ("rate 1000000bit" in repaired) is not rated
@@ -158,19 +157,17 @@ def test_timeline_is_in_order_and_events_come_before_apps_at_equal_times() -> No
 def test_expected_qdiscs_are_filed_under_the_line_of_their_dump() -> None:
     result = compiled(two_path_cell(timeline=outage("cut")))
     lines = to_text(result.steps).split("\n")
-    for number, expected in result.qdiscs.items():
-        assert lines[number - 1].startswith("dump ")
-        assert all(item.interface in ("a", "b") for item in expected)
+    for number, dump in result.dumps.items():
+        assert lines[number - 1].startswith("dump ") and f"label={dump.label}" in lines[number - 1]
+        assert all(item.device.name in ("a", "b") for item in result.expected(dump, set()))
     # start, cut, repair, end of two hops; start and end of two hosts
-    assert len(result.qdiscs) == 4 + 2 + 4
+    assert sum(dump.label == "qdisc" for dump in result.dumps.values()) == 4 + 2 + 4
 
 
 def test_seeds_differ_by_link_and_direction_and_follow_the_cell_seed() -> None:
     def seeds(seed: int) -> list[int]:
         result = compiled(two_path_cell(seed=seed))
-        return [item.stage.seed for item in next(iter(result.qdiscs.values())) or []] + [
-            item.stage.seed for expected in result.qdiscs.values() for item in expected
-        ]
+        return [item.stage.seed for item in result.installed]  # type: ignore[attr-defined]
 
     assert len(set(seeds(1))) == 8
     assert set(seeds(1)).isdisjoint(seeds(2))
@@ -205,21 +202,27 @@ def test_a_sender_that_starts_soon_after_t0_is_spawned_before_it() -> None:
 
 
 def read_back(result: Compiled, namespace: str, label: str, replies: list[str]) -> list[Check]:
-    """The checks of the one answer to the dump made after a repair; the dumps at the start are answered by nothing."""
+    """The checks of the one answer to the dump made after a repair."""
     number = result.layout.namespaces.index(namespace)
-    first = Dump(step=1, label=label, ns=number, replies=())
-    ((step_number, _),) = [item for item in result.restored.items() if item[1] == (number, label)]
-    checks, _ = verify(result, [first, msgspec.structs.replace(first, replies=tuple(replies), step=step_number)])
+    (step_number,) = [at for at, dump in repaired(result).items() if (dump.namespace, dump.label) == (number, label)]
+    checks, _ = verify(result, [Dump(step_number, label, number, tuple(replies))])
     names = {"route": "static routes", "neighbour": "permanent neighbours", "address": "addresses"}
-    return [check for check in checks if check.check == f"{names[label]} of {namespace}"][1:]
+    return [check for check in checks if check.check == f"{names[label]} of {namespace}"]
+
+
+def repaired(result: Compiled) -> dict[int, AskedDump]:
+    """The dumps on the timeline that must show all that was set up."""
+    return {number: dump for number, dump in result.dumps.items() if dump.whole and dump.at_ns is not None}
+
+
+WHOLE = [(0, "address"), (0, "neighbour"), (0, "route")]
 
 
 def test_addresses_and_routes_are_read_back_after_a_repair() -> None:
     down, up = outage("link", end="a")
     result = compiled(two_path_cell(timeline=(down, up)))
-    assert sorted(result.restored.values()) == [(0, "address"), (0, "neighbour"), (0, "route")]
-    lines = to_text(result.steps).split("\n")
-    assert all(lines[number - 1].startswith(f"dump at={8 * S} ") for number in result.restored)
+    assert sorted((dump.namespace, dump.label) for dump in repaired(result).values()) == WHOLE
+    assert {dump.at_ns for dump in repaired(result).values()} == {8 * S}
     requests = {"route": messages.RTM_NEWROUTE, "neighbour": messages.RTM_NEWNEIGH, "address": messages.RTM_NEWADDR}
     for label, kind in requests.items():
         data = [item.line().partition("data=")[2].split()[0] for item in result.steps if item.verb == "netlink"
@@ -228,13 +231,13 @@ def test_addresses_and_routes_are_read_back_after_a_repair() -> None:
         assert setup
         assert [check.ok for check in read_back(result, "a", label, setup)] == [True]
         assert [check.ok for check in read_back(result, "a", label, setup[1:])] == [False]
-    unanswered = [check.check for check in verify(result, [])[0] if not check.ok]
-    assert "route dump of a after its repair" in unanswered
+    (unanswered,) = [check.detail for check in verify(result, [])[0] if check.check == "dumps"]
+    assert all(f"{dump.label} of a (step {number})" in unanswered for number, dump in repaired(result).items())
 
 
 def test_no_complete_state_is_expected_while_another_end_is_down() -> None:
     down, up = outage("link", end="a")
     other = [msgspec.structs.replace(event, name="other", link="p2", at_ns=event.at_ns + S) for event in (down, up)]
     result = compiled(two_path_cell(timeline=(down, other[0], up, other[1])))
-    assert sorted(result.restored.values()) == [(0, "address"), (0, "neighbour"), (0, "route")]
-    assert all(result.steps[number - 2].at_ns == 9 * S for number in result.restored)
+    assert sorted((dump.namespace, dump.label) for dump in repaired(result).values()) == WHOLE
+    assert {dump.at_ns for dump in repaired(result).values()} == {9 * S}

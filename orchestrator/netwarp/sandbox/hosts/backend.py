@@ -19,7 +19,8 @@ from ...core.types import Cell, Check, Problem
 from ...store.run_dir import CellDir
 from ...testbed.arguments import archs
 from ...testbed.compile import Clock, Compiled, compile_cell
-from ...testbed.layout import Devices, NetworkDevice
+from ...testbed.layout import Devices
+from ...testbed.messages import Device
 from ..base import Interrupted
 from ..host_load import SteadyClock
 from ..sandbox import SandboxBackend
@@ -87,7 +88,7 @@ class HostsBackend(SandboxBackend):
         devices = {}
         for end, (machine, interface) in placed.ends.items():
             known = self.held.interfaces[machine][interface]
-            devices[end] = NetworkDevice(interface, str(known["mac"]), int(known["ifindex"]))
+            devices[end] = Device(interface, int(known["ifindex"]), mac=str(known["mac"]))
         return devices
 
     def _check(self) -> list[Problem]:

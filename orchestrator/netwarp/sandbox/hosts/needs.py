@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...core.types import Cell
+from ...testbed.agent_steps import forwarding
 from ...testbed.compile import Compiled
 from .placement import Placement
 
@@ -58,10 +59,10 @@ def needs_of(cell: Cell, compiled: Compiled, placed: Placement) -> dict[str, lis
             need(flow.sender, f"congestion:{congestion}")
     for state in (compiled.installed, *compiled.events.values()):
         for qdisc in state:
-            need(nodes[qdisc.namespace], f"qdisc:{qdisc.stage.kind}")
-    for program in compiled.programs.values():
+            need(nodes[qdisc.device.namespace], f"qdisc:{qdisc.stage.kind}")
+    for program in compiled.programs:
         need(nodes[program.interface.namespace], "packet programs")
-    for node in compiled.rules.values():
+    for node in forwarding(cell):
         need(node, "packet filter")
     for (namespace, key), value in compiled.sysctls.items():
         if key == "net.ipv4.tcp_congestion_control":
