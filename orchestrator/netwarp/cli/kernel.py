@@ -24,8 +24,8 @@ from ..guestkernel import (
     list_kernels,
     load_recipe,
 )
+from ..guestkernel.build import HEADERS_ARCHES, make_headers
 from ..guestkernel.cache import kernels_dir
-from ..guestkernel.headers import ARCHES, make_headers
 from ..guestkernel.tool_run import Progress
 from . import EXIT_INTERRUPTED, terminable
 
@@ -76,7 +76,7 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
         "list", help="list the kernels built, the newest first; * marks the one runs use by default"
     )
     headers = verbs.add_parser("headers", help="the kernel's headers for programs, without the kernel (seconds)")
-    headers.add_argument("--arch", choices=ARCHES, default="x86", help="of the programs (default: x86)")
+    headers.add_argument("--arch", choices=HEADERS_ARCHES, default="x86", help="of the programs (default: x86)")
     headers.add_argument("--link", type=Path, required=True, help="point this symbolic link to them")
     leaving = verbs.add_parser("export", help="write a kernel into a file, for machines that shall not build one")
     leaving.add_argument("file", type=Path, metavar="FILE", help="e.g. kernel.tar.gz")

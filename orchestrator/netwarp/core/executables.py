@@ -1,5 +1,5 @@
 """Finds a program on this machine, in PATH or in the sbin directories, which an ordinary Debian user does not have in
-PATH.
+PATH; and asks one for a line.
 
 Standard library only, and no syntax newer than Python 3.7: `make doctor` runs it before the setup.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 
 SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 
@@ -23,3 +24,14 @@ def find_executable(name: str, path: str | None = None) -> str | None:
     sbin.
     """
     return shutil.which(name, path=with_sbin(os.environ.get("PATH", os.defpath)) if path is None else path)
+
+
+def output_of(*command: str | os.PathLike[str]) -> str:
+    """What a program prints, without spaces around it; "" if it cannot be run, fails, or takes 20 s."""
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.decode(errors="replace").strip()

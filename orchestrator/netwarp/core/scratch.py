@@ -38,3 +38,13 @@ def _sweep(place: Path, prefix: str) -> None:
                 shutil.rmtree(left, ignore_errors=True)
             finally:
                 os.close(handle)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a small file by one rename, so that nobody reads half of it. Raises OSError; a crash may still lose it."""
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        new.write_text(text)
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 from pathlib import Path
 
 from ..core import invocation
 from ..core.built_programs import BUILD, BUILT_FILES
 from ..core.errors import KernelError
-from ..core.scratch import scratch
 from ..guestkernel import KernelBuild, find_kernel
 from ..guestkernel.cache import kernels_dir
 from ..guestkernel.packaged import PACKAGE, distribution_kernel, is_distribution, time_travels
 from ..guestkernel.recipe import load_recipe
-from ..guestkernel.seccomp import Mode, mode_of
+from ..guestkernel.seccomp import Mode, boot_bare, mode_of
 from . import distribution
 from .finding import Finding, answers_in_child, gigabytes
 
@@ -154,17 +152,7 @@ def boot() -> Finding:
     place = memory_dir()
     if kernel is None or place is None or is_distribution(kernel):
         return Finding(what, "note", "not tried: needs a guest kernel with a virtual clock, and guest memory")
-    with scratch("netwarp-doctor-") as folder:
-        command = [str(kernel.binary), "mem=64M", "rootfstype=hostfs", "rootflags=/", "ro", "init=/proc/self/cwd/none",
-                   "con0=null,fd:1", "con=null", "panic=-1", "time-travel=inf-cpu",
-                   *(["seccomp=on"] if _mode() == "seccomp" else [])]  # fmt: skip
-        environment = {"TMPDIR": str(place), "HOME": str(folder), "PATH": os.defpath}
-        try:
-            guest = subprocess.run(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL,
-                                   capture_output=True, timeout=60, check=False)  # fmt: skip
-            console = (guest.stdout + guest.stderr).decode(errors="replace")
-        except (OSError, subprocess.TimeoutExpired) as error:
-            console = str(error)
+    console = boot_bare(kernel.binary, place, "/proc/self/cwd/none", *(["seccomp=on"] if _mode() == "seccomp" else []))
     if _BOOT_SIGN in console:
         return Finding(what, "ok", "up to its first program")
     last = " / ".join(console.strip().splitlines()[-3:]) or "no output"

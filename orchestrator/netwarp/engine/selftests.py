@@ -15,8 +15,9 @@ from ..guestkernel import KernelBuild, build_kernel, load_recipe
 from ..guestkernel.cache import find_named
 from ..guestkernel.source import find_source, release_of
 from ..guestkernel.tool_run import Progress as BuildProgress
+from ..sandbox.children import Children
 from ..sandbox.guest_root import FILES
-from ..selftests.guest import VIRTUAL_LIMIT_S, Bench, Guests, Result, run_test
+from ..selftests.guest import VIRTUAL_LIMIT_S, Bench, Result, run_test
 from ..selftests.lksctp import COLLECTION, add_lksctp
 from ..selftests.packages import unpacked
 from ..selftests.tree import COLLECTIONS, Selftest, Tree, parse_test, selftest_recipe, unpack_tests
@@ -99,7 +100,7 @@ def run_selftests(
     bench = Bench(build.binary, unpacked(), tree.tests, seed, wall_limit_s)
     out.mkdir(parents=True, exist_ok=True)
     one_at_a_time = threading.Lock()
-    guests = Guests()
+    guests = Children()
 
     def run(number: int, test: Selftest) -> Result:
         place = out.absolute() / f"{number:02d}-{test.collection.replace('/', '-')}-{test.program}"
@@ -121,7 +122,7 @@ def run_selftests(
 
 
 def side_by_side(
-    run: Callable[[int, Selftest], Result], tests: Sequence[Selftest], jobs: int, guests: Guests
+    run: Callable[[int, Selftest], Result], tests: Sequence[Selftest], jobs: int, guests: Children
 ) -> tuple[Result, ...]:
     """Results of run() with the number (from 1) of each test, `jobs` at once. Whatever ends this early (Ctrl-C too)
     ends the guests first, and no further test begins.

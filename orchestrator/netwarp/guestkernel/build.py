@@ -1,4 +1,4 @@
-"""Builds a guest kernel from a source and this checkout's recipe, in a copy, into the cache."""
+"""Builds a guest kernel, or its headers alone, from a source and this checkout's recipe, in a copy, into the cache."""
 
 from __future__ import annotations
 
@@ -17,13 +17,17 @@ from ..core.executables import find_executable
 from ..core.numbers import fixed
 from . import cache
 from .cache import KernelBuild
-from .config import explain, is_known, parse_config, unmet
 from .objects import configures, finished, kept_objects, makes_headers, synchronise
-from .recipe import Patch, Recipe, load_recipe
+from .recipe import Patch, Recipe, explain, is_known, load_recipe, parse_config, unmet
 from .source import KernelSource, file_sha256, find_source, release_of, unpack
 from .tool_run import Progress, Runner
 
 _TOOLS = ("make", "gcc", "ld", "flex", "bison", "bc", "tar", "xz", "patch", "strip")
+_HEADERS_TOOLS = ("make", "gcc", "tar", "xz")
+HEADERS_ARCHES = ("x86", "arm64")
+"""As the kernel's makefiles call them."""
+_HEADERS_SIGN = "linux/sctp.h"
+_HEADERS_BYTES = 300_000_000
 
 
 def build_kernel(
@@ -43,9 +47,7 @@ def build_kernel(
     child has ended and the unfinished build is removed.
     """
     recipe = recipe or load_recipe()
-    missing = [tool for tool in _TOOLS if find_executable(tool) is None]
-    if missing:
-        raise KernelError(f"the kernel build needs {', '.join(missing)}; `make setup` installs what is missing")
+    _need_tools("the kernel build needs", _TOOLS)
     tree = find_source(source, recipe)
     recipe = recipe.for_release(release_of(tree))
     compiler = toolchain()
@@ -61,12 +63,7 @@ def build_kernel(
     with cache.workspace(key, enter) as work:
         if target.exists() and (build := cache.read_build(target)) is not None:  # the one we waited for
             return build
-        free = shutil.disk_usage(work).free
-        if free < recipe.free_bytes:
-            raise KernelError(
-                f"building needs {fixed(recipe.free_bytes / 1e9, 1)} GB below {cache.kernels_dir()}, "
-                f"{fixed(free / 1e9, 1)} GB are free; NETWARP_CACHE names another place"
-            )
+        _need_room("building needs", work, recipe.free_bytes)
         log_path = cache.kernels_dir() / f"{key}.log"
         with log_path.open("wb") as log:
             runner = Runner(log, log_path, recipe.identity, progress)
@@ -226,3 +223,58 @@ def apply_patch(patch: Patch, tree: Path) -> bool:
         raise DoesNotBuild(f"patch {patch.name} does not fit this source:\n{said}")
     attempt("--forward").check_returncode()
     return True
+
+
+def make_headers(
+    arch: str, progress: Callable[[Progress], None] = lambda _: None, recipe: Recipe | None = None
+) -> Path:
+    """The directory with the headers for user space of that architecture (of HEADERS_ARCHES), made unless they are
+    cached: seconds instead of a kernel's minutes, and for other processors too.
+
+    The source is the distribution's package, as for the guest kernel, so that programs for either have the same
+    definitions. Raises KernelError: no source, a missing tool, a failing command, a full disk.
+    """
+    recipe = recipe or load_recipe()
+    _need_tools("the kernel's headers need", _HEADERS_TOOLS)
+    source = find_source(None, recipe)
+    key = hashlib.sha256(json.dumps([source.identity, arch]).encode()).hexdigest()[:16]
+    target = cache.kernels_dir().parent / "headers" / f"{arch}-{key}"
+    if (target / _HEADERS_SIGN).is_file():
+        return target
+    with cache.workspace(f"headers-{arch}", lambda stage: progress(Progress(stage, 0, 0, 0.0))) as work:
+        _need_room("the headers need", work, _HEADERS_BYTES)
+        tree, made = work / "tree", work / "include"
+        tree.mkdir()
+        log_path = cache.kernels_dir() / f"headers-{arch}.log"
+        with log_path.open("wb") as log:
+            runner = Runner(log, log_path, recipe.identity, progress)
+            runner.enter("unpacks")
+            top = recipe.package  # Debian's tarball has one directory of that name
+            parts = ("Makefile", "Kbuild", "scripts", "include", "usr", "tools/include", f"arch/{arch}")
+            unpacking = ["tar", "-x", "--strip-components=1", "-C", str(tree), "-f", str(source.path), "-I", "xz -T0"]
+            unpacking += [f"--exclude={top}/arch/{arch}/boot/*", *(f"{top}/{name}" for name in parts)]
+            runner.run(unpacking, cwd=tree)
+            runner.enter("makes the headers")
+            runner.run([*recipe.make, f"ARCH={arch}", "headers"], cwd=tree)
+        _copy_headers(tree / "usr/include", made)
+        if not (made / _HEADERS_SIGN).is_file():
+            raise KernelError(f"{source.path} made no {_HEADERS_SIGN}; the whole log: {log_path}")
+        log_path.unlink()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.exists():
+            target.rename(work / "replaced")
+        made.rename(target)
+    return target
+
+
+def _need_tools(what: str, tools: tuple[str, ...]) -> None:
+    if missing := [tool for tool in tools if find_executable(tool) is None]:
+        raise KernelError(f"{what} {', '.join(missing)}; `make setup` installs what is missing")
+
+
+def _need_room(what: str, place: Path, needed_bytes: int) -> None:
+    if (free := shutil.disk_usage(place).free) < needed_bytes:
+        raise KernelError(
+            f"{what} {fixed(needed_bytes / 1e9, 1)} GB below {cache.kernels_dir()}, "
+            f"{fixed(free / 1e9, 1)} GB are free; NETWARP_CACHE names another place"
+        )

@@ -12,12 +12,12 @@ import contextlib
 import fcntl
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..core.errors import KernelError
+from ..core.scratch import write_whole
 from . import cache
 from .recipe import Recipe
 from .source import KernelSource, contents, names, put
@@ -86,8 +86,8 @@ def synchronise(source: KernelSource, folder: Path) -> frozenset[str] | None:
     changed = None
     if before and earlier is not None:
         changed = earlier.union(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
-    _write(folder / _UNFINISHED, None if changed is None else sorted(changed))
-    _write(record, now)
+    write_whole(folder / _UNFINISHED, json.dumps(None if changed is None else sorted(changed)))
+    write_whole(record, json.dumps(now))
     return changed
 
 
@@ -126,12 +126,6 @@ def _clear(place: Path) -> None:
         shutil.rmtree(place)
     else:
         place.unlink(missing_ok=True)
-
-
-def _write(path: Path, value: object) -> None:
-    new = path.with_suffix(".new")
-    new.write_text(json.dumps(value))
-    os.replace(new, path)
 
 
 def _read(record: Path) -> dict[str, str] | None:

@@ -5,10 +5,10 @@ modules.
 from __future__ import annotations
 
 import functools
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
+from ..core.executables import output_of
 from .cache import KernelBuild
 from .source import file_sha256
 
@@ -32,10 +32,10 @@ def distribution_kernel() -> KernelBuild | None:
     """The kernel of the package; None if it is not installed or its modules are missing."""
     if not BINARY.is_file():
         return None
-    release = _line([str(BINARY), "--version"])
+    release = output_of(BINARY, "--version")
     if not release or not (MODULES / release / "modules.dep").is_file():
         return None
-    version = _line(["dpkg-query", "-W", "-f", "${Version}", PACKAGE])
+    version = output_of("dpkg-query", "-W", "-f", "${Version}", PACKAGE)
     return KernelBuild(
         key="", binary=BINARY, include=None, release=release, sha256=file_sha256(BINARY),
         source=f"{PACKAGE} {version}".strip(), kind=KIND, compiler="", recipe="", config_sha256="", built_at="",
@@ -84,11 +84,3 @@ def _ordered(wanted: Iterable[str], depends: dict[str, list[str]]) -> list[str]:
         for package in (*reversed(depends[name]), name):
             order.setdefault(package)
     return list(order)
-
-
-def _line(command: list[str]) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.strip()

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Literal
 
 from ..core.errors import KernelError
-from ..core.scratch import scratch
+from ..core.executables import output_of
+from ..core.scratch import scratch, write_whole
 from .cache import recorded_release
 from .recipe import release_numbers
 
@@ -40,14 +41,15 @@ def mode_of(binary: Path, memory: Path | None) -> Mode:
     if not _wanted() or memory is None:
         return "ptrace"
     recorded = recorded_release(binary)
-    if release_numbers(recorded or _stated_release(binary)) < FIRST_RELEASE:
+    if release_numbers(recorded or output_of(binary, "--version")) < FIRST_RELEASE:
         return "ptrace"
     if recorded and _kept(binary) == _machine():
         return "seccomp"
     if not _works(binary, memory):
         return "ptrace"
     if recorded:
-        _keep(binary)
+        with contextlib.suppress(OSError):  # another user's cache: it is asked again
+            write_whole(binary.parent / ANSWER, json.dumps(_machine()) + "\n")
     return "seccomp"
 
 
@@ -59,32 +61,28 @@ def _wanted() -> bool:
 
 
 @functools.cache
-def _stated_release(binary: Path) -> str:
-    """The release that the kernel states itself: for one that no record lies beside."""
-    try:
-        return subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=20, check=False).stdout
-    except (OSError, subprocess.SubprocessError):
-        return ""
-
-
-@functools.cache
 def _works(binary: Path, memory: Path) -> bool:
     """Boots the kernel: True if it does so with seccomp=on and runs a program. A kernel that does not know that
     parameter ignores it and says nothing of a filter.
     """
-    with scratch("netwarp-seccomp-") as folder:
-        command = [str(binary), "mem=64M", "rootfstype=hostfs", "rootflags=/", "ro", "init=/bin/true", "con0=null,fd:1",
-                   "con=null", "panic=-1", "time-travel=inf-cpu", "seccomp=on"]  # fmt: skip
+    console = boot_bare(binary, memory, "/bin/true", "seccomp=on")
+    return _FILTER_TRIED in console and _PROGRAM_RAN in console
+
+
+def boot_bare(binary: Path, memory: Path, init: str, *more: str) -> str:
+    """Boot a kernel with this first program and no directory of a cell; returns its console, or why there is none."""
+    with scratch("netwarp-boot-") as folder:
+        command = [str(binary), "mem=64M", "rootfstype=hostfs", "rootflags=/", "ro", f"init={init}", "con0=null,fd:1",
+                   "con=null", "panic=-1", "time-travel=inf-cpu", *more]  # fmt: skip
         environment = {"TMPDIR": str(memory), "HOME": str(folder), "PATH": os.defpath}
         try:
             guest = subprocess.run(
                 command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=BOOT_S,
                 check=False,
             )  # fmt: skip
-        except (OSError, subprocess.TimeoutExpired):
-            return False
-    console = (guest.stdout + guest.stderr).decode(errors="replace")
-    return _FILTER_TRIED in console and _PROGRAM_RAN in console
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return str(error)
+    return (guest.stdout + guest.stderr).decode(errors="replace")
 
 
 def _machine() -> dict[str, str]:
@@ -99,11 +97,3 @@ def _kept(binary: Path) -> dict[str, str] | None:
         found = json.loads((binary.parent / ANSWER).read_bytes())
         return found if isinstance(found, dict) else None
     return None
-
-
-def _keep(binary: Path) -> None:
-    place = binary.parent / ANSWER
-    temporary = place.with_name(f".{ANSWER}.{os.getpid()}")
-    with contextlib.suppress(OSError):  # another user's cache: it is asked again
-        temporary.write_text(json.dumps(_machine()) + "\n")
-        temporary.replace(place)

@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from ..core.errors import KernelError
+from ..core.executables import output_of
 from .recipe import PACKAGE_NAMES, Recipe
 from .tool_run import Runner
 
@@ -116,11 +117,7 @@ def _package(name: str, tarball: Path) -> KernelSource:
             f"  apt-get install {name}\n"
             "(Debian; Ubuntu has no such package), or name another source: --source DIRECTORY|TARBALL|FILE.deb"
         )
-    query = ["dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", name]
-    try:
-        answer = subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()
-    except (OSError, subprocess.CalledProcessError):
-        answer = []
+    answer = output_of("dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", name).split()
     if len(answer) == 2 and answer[0] == "installed":
         text = f"{name} {answer[1]}"
         return KernelSource("package", tarball, text, text)
@@ -142,12 +139,8 @@ def _package_file(path: Path) -> KernelSource:
 
 
 def _is_git(path: Path) -> bool:
-    command = ["git", "-C", str(path), "rev-parse", "--show-toplevel"]
-    try:
-        top = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return False
-    return Path(top) == path
+    top = output_of("git", "-C", path, "rev-parse", "--show-toplevel")
+    return bool(top) and Path(top) == path
 
 
 def _files(path: Path) -> Iterator[str]:

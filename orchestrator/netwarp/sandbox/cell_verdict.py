@@ -4,17 +4,18 @@ words of a spec: an app knows only its own options.
 
 from __future__ import annotations
 
+import functools
 import logging
 import re
 import signal
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.checkout import CHECKOUT
 from ..core.errors import StoreError
 from ..core.numbers import fixed, given, percent
-from ..core.types import Cell, Check, Flow, Outcome
+from ..core.types import Agent, Cell, Check, Flow, Outcome
 from ..store import app_records as app
 from ..store import init_records as init
 from ..store.app_records import AppRecord, Summary, WindowClampLost
@@ -87,7 +88,6 @@ class Verdict:
 
     outcome: Outcome
     reason: str = ""
-    checks: list[Check] = field(default_factory=list)
 
 
 def records_left(path: Path, named: str = "") -> list[init.InitRecord]:
@@ -146,57 +146,37 @@ def judge(cell: Cell, directory: CellDir, records: list[init.InitRecord], exit_t
     if end.reason != "completed":
         where = "" if end.step is None else f" (steps.txt line {end.step})"
         return Verdict(Outcome.FAILED, f"{end.message}{where}{_app_hint(cell, directory, records)}")
-    return (
-        _agents_verdict(cell, directory, records)
-        or _apps_verdict(cell, directory, records)
-        or Verdict(Outcome.COMPLETED)
-    )
+    return _exits_verdict(cell, directory, records) or Verdict(Outcome.COMPLETED)
 
 
-def _agents_verdict(cell: Cell, directory: CellDir, records: list[init.InitRecord]) -> Verdict | None:
-    """An agent ends when the cell does, or when the spec has it killed."""
+def _exits_verdict(cell: Cell, directory: CellDir, records: list[init.InitRecord]) -> Verdict | None:
+    """An agent ends when the cell does, or when the spec has it killed; an app by itself, or when it is asked to."""
     exits = {exited.id: exited for exited in of_kind(records, init.Exit)}
+    excuses: dict[str, Callable[[init.Exit], bool]] = {}
     for node, agent in agents_of(cell).items():
-        name = agent_id(node)
+        excuses[agent_id(node)] = functools.partial(_killed_by_the_spec, agent)
+    for flow in cell.flows:
+        for role in ("sender", "receiver"):
+            if role == "sender" or flow.program is None or flow.program.receiver:
+                excuses[f"{flow.name}.{role}"] = functools.partial(_asked_to_end, cell, flow, role)
+    for name, excused in excuses.items():
         exited = exits.get(name)
         if exited is None:
             return Verdict(Outcome.FAILED, f"{name} was never started or never ended")
-        if exited.status == 0:
-            continue
-        killed = agent.dies_ns is not None and (exited.t_ns or 0) >= agent.dies_ns - KILLED_EARLY_NS
-        if exited.signal == signal.SIGKILL and killed:
-            continue
-        how = f"signal {exited.signal}" if exited.signal else f"status {exited.status}"
-        return Verdict(Outcome.FAILED, f"{name} ended with {how}: {app_error(cell, directory, name)}")
+        if exited.killed:
+            return Verdict(Outcome.FAILED, f"{name} did not end and was killed after the grace period")
+        if exited.status != 0 and not excused(exited):
+            how = f"died of signal {exited.signal}" if exited.signal else f"ended with status {exited.status}"
+            return Verdict(Outcome.FAILED, f"{name} {how}: {app_error(cell, directory, name)}")
     return None
 
 
-def _apps_verdict(cell: Cell, directory: CellDir, records: list[init.InitRecord]) -> Verdict | None:
-    exits = {exited.id: exited for exited in of_kind(records, init.Exit)}
-    for flow in cell.flows:
-        for role in ("sender", "receiver"):
-            name = f"{flow.name}.{role}"
-            if role == "receiver" and flow.program is not None and not flow.program.receiver:
-                continue
-            exited = exits.get(name)
-            if exited is None:
-                return Verdict(Outcome.FAILED, f"{name} was never started or never ended")
-            if exited.killed:
-                return Verdict(Outcome.FAILED, f"{name} did not end and was killed after the grace period")
-            if asked_to_end(cell, flow, role, exited):
-                continue
-            if exited.signal:
-                return Verdict(
-                    Outcome.FAILED, f"{name} died of signal {exited.signal}: {app_error(cell, directory, name)}"
-                )
-            if exited.status != 0:
-                return Verdict(
-                    Outcome.FAILED, f"{name} ended with status {exited.status}: {app_error(cell, directory, name)}"
-                )
-    return None
+def _killed_by_the_spec(agent: Agent, exited: init.Exit) -> bool:
+    due = agent.dies_ns is not None and (exited.t_ns or 0) >= agent.dies_ns - KILLED_EARLY_NS
+    return exited.signal == signal.SIGKILL and due
 
 
-def asked_to_end(cell: Cell, flow: Flow, role: str, exited: init.Exit) -> bool:
+def _asked_to_end(cell: Cell, flow: Flow, role: str, exited: init.Exit) -> bool:
     """True if a program of the user's own ended when it was asked to: that counts as success whatever its exit
     status.
     """

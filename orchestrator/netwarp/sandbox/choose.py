@@ -80,7 +80,7 @@ def choose(name: str, inventory: Path | None = None) -> Chosen:
     problems = check_virtual()
     kernel = None if problems else find_kernel()
     if kernel is not None:
-        return Chosen(VirtualBackend(kernel.binary, BUILD, problems=check_virtual), kernel)
+        return Chosen(VirtualBackend(kernel.binary, BUILD), kernel)
     said = cannot("virtual", problems)
     if name == "auto":
         other, more = netns_backend(BUILD)
@@ -149,11 +149,11 @@ def guest() -> Chosen:
     if kernel is None:
         raise BackendUnavailable(cannot("guest", problems))
     if is_distribution(kernel):
-        backend = DistributionBackend(kernel, BUILD, problems=check_guest)
+        backend = DistributionBackend(kernel, BUILD)
         chosen = Chosen(backend, kernel)
         why = f"cells run on {_named(chosen)}: its timers are 10 ms grained, and losses need not follow the seed"
         return replace(chosen, why=why)
-    return Chosen(GuestBackend(kernel.binary, BUILD, problems=check_guest), kernel)
+    return Chosen(GuestBackend(kernel.binary, BUILD), kernel)
 
 
 def lateness_s(backend: str) -> float:

@@ -6,13 +6,14 @@ SHA-256.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
 from pathlib import Path
 
 from ..core.errors import CellError
-from ..core.scratch import scratch
+from ..core.scratch import scratch, write_whole
 from ..guestkernel import KernelBuild
 from ..guestkernel.cache import kernels_dir
 from ..plan.sysctls import KernelSysctls
@@ -40,7 +41,10 @@ def guest_sysctls(kernel: KernelBuild, backend: GuestBackend) -> KernelSysctls:
         pass  # not asked yet, or by another version
     lines = [line.partition(" ") for line in _ask(backend).splitlines()]
     sysctls = {_name(path): bool(int(mode, 8) & 0o200) for mode, _, path in lines}
-    _keep(kept, {"format": FORMAT, "kernel": kernel.release, "sysctls": sysctls})
+    with contextlib.suppress(OSError):  # a cache that cannot be written: the next call boots a guest again
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        record = {"format": FORMAT, "kernel": kernel.release, "sysctls": sysctls}
+        write_whole(kept, json.dumps(record, indent=1, sort_keys=True) + "\n")
     return KernelSysctls(named, sysctls)
 
 
@@ -71,14 +75,3 @@ def _ask(backend: GuestBackend) -> str:
 
 def _name(path: str) -> str:
     return "net." + path.replace("/", ".")
-
-
-def _keep(path: Path, record: dict[str, object]) -> None:
-    """Store the answer by one rename. If the cache cannot be written, each later call boots a guest again."""
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        new.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
-        new.replace(path)
-    except OSError:
-        new.unlink(missing_ok=True)

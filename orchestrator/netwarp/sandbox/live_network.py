@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,9 +24,9 @@ from ..testbed.layout import Layout, make_layout
 from ..testbed.messages import NAMESPACE_FD_BASE
 from ..testbed.steps import Step, step
 from .cell_verdict import console_tail, records_left
+from .children import until_end
 from .netns import NetnsBackend
 from .privileges import foreign_owner
-from .sandbox import POLL_MS
 from .virtual import GuestBackend
 
 LONGEST_NS = 7 * 86400 * 10**9
@@ -99,18 +98,13 @@ def quiet_of(cell: Cell) -> Cell:
 
 
 def _wait_until_ready(sandbox: subprocess.Popen[bytes], directory: CellDir) -> None:
-    handle = os.pidfd_open(sandbox.pid)
-    try:
-        poll = select.poll()
-        poll.register(handle, select.POLLIN)
-        while last(records_left(directory.init_log), Ready) is None:
-            if poll.poll(POLL_MS):
-                end = last(records_left(directory.init_log), End)
-                tails = (console_tail(file, 1) for file in (directory.console, directory.log))
-                reason = (end.message if end else None) or next((tail[0] for tail in tails if tail), "no reason given")
-                raise CellError(f"the network could not be set up: {reason}")
-    finally:
-        os.close(handle)
+    for _ in until_end(sandbox):
+        if last(records_left(directory.init_log), Ready) is not None:
+            return
+    end = last(records_left(directory.init_log), End)
+    tails = (console_tail(file, 1) for file in (directory.console, directory.log))
+    reason = (end.message if end else None) or next((tail[0] for tail in tails if tail), "no reason given")
+    raise CellError(f"the network could not be set up: {reason}")
 
 
 def _child_of(pid: int) -> int:

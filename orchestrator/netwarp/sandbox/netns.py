@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 from ..core.scratch import scratch
@@ -17,13 +18,13 @@ from ..doctor.host import namespaces, netem
 from ..store.init_records import End
 from ..store.ndjson import last
 from ..store.run_dir import CellDir
-from ..testbed.compile import Clock, compile_cell
+from ..testbed.compile import compile_cell
 from ..testbed.readback import verify
 from ..testbed.steps import to_text
 from .cell_verdict import records_left
 from .privileges import User, hand_over, may_load_programs
 from .sandbox import SandboxBackend
-from .virtual import WALL_LATENESS_NS, WALL_T0_AFTER_READY_NS, WALL_TICK_NS
+from .virtual import WALL_CLOCK
 
 PROBE_LIMIT_S = 60
 LAUNCHER = "bin/netns-exec"
@@ -33,13 +34,10 @@ class NetnsBackend(SandboxBackend):
     """Namespaces on the host's kernel. root: as this machine's root, without a user namespace."""
 
     name = "netns"
-    clock = Clock(
-        sandbox="namespaces", t0_after_ready_ns=WALL_T0_AFTER_READY_NS, tick_ns=WALL_TICK_NS, late_ns=WALL_LATENESS_NS
-    )
-    lateness_ns = WALL_LATENESS_NS
+    clock = replace(WALL_CLOCK, sandbox="namespaces")
 
     def __init__(self, apps: Path, *, root: bool = False) -> None:
-        super().__init__(apps, problems=self._probe)
+        super().__init__(apps)
         self.root = root
         if root:
             self.user = None
@@ -80,7 +78,7 @@ class NetnsBackend(SandboxBackend):
         arguments = [str(self.apps / LAUNCHER), "--dir", str(directory), "--parent", str(os.getpid())]
         return [*arguments, "--root"] if as_root else arguments
 
-    def _probe(self) -> list[Problem]:
+    def check(self) -> list[Problem]:
         """Set up and read back a link with delay, rate and queue, as for a cell; nothing is sent."""
         if not (self.apps / LAUNCHER).is_file():
             return [Problem("the programs are not built", "make setup")]

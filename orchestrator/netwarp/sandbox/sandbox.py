@@ -11,10 +11,8 @@ import contextlib
 import errno
 import logging
 import os
-import select
 import shutil
 import subprocess
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -44,6 +42,7 @@ from .cell_verdict import (
     judge,
     records_left,
 )
+from .children import Children, NoMoreChildren, until_end
 from .host_load import HostState, SteadyClock, host_state
 from .privileges import User, hand_over, take_back, unprivileged
 from .user_programs import arch_used, check_spinning, install_arch, missing_arch, missing_program, programs_used
@@ -54,7 +53,6 @@ STALL_WALL_S = 120.0
 """A sandbox whose clock does not reach the next second within this time has hung. A busy virtual one needs well under
 10 s.
 """
-POLL_MS = 200
 FULL_BYTES = 1 << 16
 COMPRESSED = ("capture/*.pcap", "apps/*.ndjson", "init.ndjson")
 PROGRAM_FILES = ("init", "bin", "seed.so", ".uml")
@@ -66,33 +64,21 @@ class SandboxBackend(abc.ABC):
 
     name: str
     clock: Clock
-    lateness_ns: int
-    """The lateness of a step's or an app's begin above which the cell is INVALID."""
     wall_clock = True
     """True if the host's load can make a cell late."""
     on_this_machine = True
-    """True if it is this machine's load that can."""
+    """True if cells run here: it is this machine's load that counts, and programs are put into a cell's directory."""
     any_kernel = False
     """True if a cell can have a kernel of its own."""
     files: tuple[BuiltFile, ...] = tuple(file for file in CELL_FILES if not file.guest_only)
-    local_files = True
-    """True if programs are put into the cell's directory here."""
 
-    def __init__(
-        self,
-        apps: Path,
-        *,
-        problems: Callable[[], list[Problem]] = list,
-    ) -> None:
+    def __init__(self, apps: Path) -> None:
         self.apps = apps
-        self._problems = problems
         # in virtual time equal cells have equal captures; elsewhere a payload belongs to one run
         self._secret = os.urandom(16) if self.wall_clock else b""
         self.progress: Progress = lambda cell_id, virtual_s: None
         self.user = unprivileged()
-        self._closed = threading.Event()
-        self._lock = threading.Lock()
-        self._sandboxes: set[subprocess.Popen[bytes]] = set()
+        self.children = Children()
 
     @abc.abstractmethod
     def command(self, cell: Cell, directory: CellDir) -> list[str]:
@@ -111,9 +97,9 @@ class SandboxBackend(abc.ABC):
         """Of the cell that ran last, what is known of the machines it ran on, where they are not this one."""
         return None
 
+    @abc.abstractmethod
     def check(self) -> list[Problem]:
         """The problems that prevent its sandboxes from running here."""
-        return self._problems()
 
     def refuses(self, cell: Cell) -> str:
         """The reason why this back end cannot run this cell, in one sentence with the remedy; "" if it can."""
@@ -130,11 +116,7 @@ class SandboxBackend(abc.ABC):
 
     def close(self) -> None:
         """Kill every sandbox at once; their cells are dropped."""
-        self._closed.set()
-        with self._lock:
-            for sandbox in self._sandboxes:
-                with contextlib.suppress(ProcessLookupError):
-                    sandbox.kill()
+        self.children.stop()
 
     def run_cell(self, cell: Cell, run: RunDir) -> CellOutcome:
         """Start a sandbox, wait for its end, judge it and keep its files. See Backend.run_cell."""
@@ -188,7 +170,7 @@ class SandboxBackend(abc.ABC):
         """Fill a cell's new directory: programs, cell.json, steps.txt."""
         for path in (directory.capture, directory.apps, directory.root / "bin"):
             path.mkdir(parents=True)
-        if self.local_files:
+        if self.on_this_machine:
             for file in self.files_of(cell):
                 shutil.copyfile(self.apps / file.path, directory.root / file.in_cell)
                 os.chmod(directory.root / file.in_cell, 0o755)
@@ -212,22 +194,12 @@ class SandboxBackend(abc.ABC):
     def _boot(self, cell: Cell, directory: CellDir, more: list[str], steady: SteadyClock) -> str:
         """Run the sandbox to its end; returns how its process ended. Raises Interrupted, CellError (hang)."""
         arguments = [*self.command(cell, directory), *more]
-        with open(directory.log, "wb") as stderr, self._lock:
-            if self._closed.is_set():
-                raise Interrupted
-            sandbox = subprocess.Popen(
-                arguments, stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr, start_new_session=True
-            )
-            self._sandboxes.add(sandbox)
         try:
-            hung = self._watch(cell, directory, sandbox, steady)
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                sandbox.kill()
-            sandbox.wait()
-            with self._lock:
-                self._sandboxes.discard(sandbox)
-        if self._closed.is_set():
+            with self.children.running(arguments, directory.log) as sandbox:
+                hung = self._watch(cell, directory, sandbox, steady)
+        except NoMoreChildren:
+            raise Interrupted from None
+        if self.children.stopped:
             raise Interrupted
         if hung:
             raise CellError(hung)
@@ -236,24 +208,18 @@ class SandboxBackend(abc.ABC):
 
     def _watch(self, cell: Cell, directory: CellDir, sandbox: subprocess.Popen[bytes], steady: SteadyClock) -> str:
         """Read the console's progress marks until the sandbox ends. Returns the reason why it was given up, or ""."""
-        handle = os.pidfd_open(sandbox.pid)
-        try:
-            poll = select.poll()
-            poll.register(handle, select.POLLIN)
-            virtual_s, moved = -1.0, time.monotonic()
-            while not poll.poll(POLL_MS):
-                steady.look()
-                now = last_mark(directory.console)
-                if now is not None and now > virtual_s:
-                    virtual_s, moved = now, time.monotonic()
-                    self.progress(cell.id, virtual_s)
-                elif time.monotonic() - moved > STALL_WALL_S:
-                    at = "before T0 + 1 s" if virtual_s < 0 else f"at T0 + {given(virtual_s)} s"
-                    why = f"no virtual second passed in {given(STALL_WALL_S)} s"
-                    return f"the sandbox hung {at}, or its links carry more than can be simulated: {why}"
-            return ""
-        finally:
-            os.close(handle)
+        virtual_s, moved = -1.0, time.monotonic()
+        for _ in until_end(sandbox):
+            steady.look()
+            now = last_mark(directory.console)
+            if now is not None and now > virtual_s:
+                virtual_s, moved = now, time.monotonic()
+                self.progress(cell.id, virtual_s)
+            elif time.monotonic() - moved > STALL_WALL_S:
+                at = "before T0 + 1 s" if virtual_s < 0 else f"at T0 + {given(virtual_s)} s"
+                why = f"no virtual second passed in {given(STALL_WALL_S)} s"
+                return f"the sandbox hung {at}, or its links carry more than can be simulated: {why}"
+        return ""
 
     def _settle(
         self, cell: Cell, directory: CellDir, compiled: Compiled, exit_text: str, before: HostState, steady: SteadyClock
@@ -269,7 +235,7 @@ class SandboxBackend(abc.ABC):
         except (ValueError, KeyError, IndexError) as error:
             checks, network = [Check("read-backs", False, f"cannot be decoded: {error}")], {}
         checks += check_captures(cell, directory, records)
-        checks += check_times(cell, directory, records, self.lateness_ns)
+        checks += check_times(cell, directory, records, self.clock.late_ns)
         host = None
         if self.wall_clock:  # in virtual time the host plays no part, and equal cells have equal files
             ticks, late_ticks = check_ticks(records)

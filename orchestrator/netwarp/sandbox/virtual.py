@@ -8,16 +8,16 @@ captures, byte for byte.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from ..core.built_programs import CELL_FILES
 from ..core.errors import CellError, SpecError
 from ..core.types import Cell, Flow, GuestKernel, LinkImpairment, Problem
-from ..doctor import memory_dir
+from ..doctor import check_guest, check_virtual, memory_dir
 from ..guestkernel import KernelBuild
 from ..guestkernel.cache import asks_for_a_root, find_binary
 from ..guestkernel.packaged import modules_of
@@ -79,53 +79,58 @@ GUEST_MEMORY_MIB = 256
 VIRTUAL_LATENESS_NS = 2_000
 WALL_LATENESS_NS = 10_000_000
 """On the wall clock: the cells of a machine that is later than this are INVALID rather than wrong."""
-WALL_TICK_NS = 20_000_000
-"""Interval at which a wall-clock cell measures how late it is between its steps."""
-WALL_T0_AFTER_READY_NS = 600_000_000
-"""Time for the senders that begin at T0 to be up."""
+WALL_CLOCK = Clock(
+    # time for the senders that begin at T0 to be up; the interval at which a cell measures how late it wakes
+    t0_after_ready_ns=600_000_000, tick_ns=20_000_000, late_ns=WALL_LATENESS_NS,
+)  # fmt: skip
+
+
+def guest_command(
+    apps: Path, kernel: Path, directory: Path, seed: int, memory_mib: int, mode: Literal["virtual", "wall"]
+) -> list[str]:
+    """guest-exec, which becomes a guest's kernel. Raises CellError if there is no space for the guest's memory."""
+    place = memory_dir()
+    if place is None:
+        raise CellError(
+            "no directory has space for the guest's memory any more: free some in /dev/shm or TMPDIR"
+            " (see `netwarp doctor`)"
+        )
+    special = ["--no-root"] if asks_for_a_root(kernel) else []
+    special += ["--seccomp"] if mode_of(kernel, place) == "seccomp" else []
+    return [
+        str(apps / "bin" / "guest-exec"), "--kernel", str(kernel), *special, "--dir", str(directory),
+        "--seed", str(seed), "--memory", f"{memory_mib}M", "--mode", mode, "--tmpdir", str(place),
+        "--parent", str(os.getpid()),
+    ]  # fmt: skip
 
 
 class GuestBackend(SandboxBackend):
     """Guests on the wall clock. `kernel` is a UML binary, for the cells that name none."""
 
     name = "guest"
-    mode = "wall"
-    clock = Clock(t0_after_ready_ns=WALL_T0_AFTER_READY_NS, tick_ns=WALL_TICK_NS, late_ns=WALL_LATENESS_NS)
-    lateness_ns = WALL_LATENESS_NS
+    mode: Literal["virtual", "wall"] = "wall"
+    clock = WALL_CLOCK
     files = CELL_FILES
     any_kernel = True
 
-    def __init__(
-        self,
-        kernel: Path,
-        apps: Path,
-        *,
-        problems: Callable[[], list[Problem]] = list,
-    ) -> None:
-        super().__init__(apps, problems=problems)
+    def __init__(self, kernel: Path, apps: Path) -> None:
+        super().__init__(apps)
         self.kernel = kernel
         self._named: dict[str, Path] = {}
         place = memory_dir()
         if self.user is not None and place is not None and not open_to_all(place, kernel, apps / "lib" / "seed.so"):
             self.user = None  # root's own umask or TMPDIR shuts others out
 
+    def check(self) -> list[Problem]:
+        """The lacks of this machine for guests."""
+        return check_guest()
+
     def command(self, cell: Cell, directory: CellDir) -> list[str]:
         """guest-exec, which becomes the kernel."""
-        place = memory_dir()
-        if place is None:
-            raise CellError(
-                "no directory has space for the guest's memory any more: free some in /dev/shm or TMPDIR"
-                " (see `netwarp doctor`)"
-            )
-        kernel = self._kernel_of(cell)
-        special = ["--no-root"] if asks_for_a_root(kernel) else []
-        special += ["--seccomp"] if mode_of(kernel, place) == "seccomp" else []
-        return [
-            str(self.apps / "bin" / "guest-exec"),
-            "--kernel", str(kernel), *special, "--dir", str(directory.root), "--seed", str(cell.seed),
-            "--memory", f"{GUEST_MEMORY_MIB}M", "--mode", self.mode, "--start-ns", str(BOOT_REALTIME_NS),
-            "--tmpdir", str(place), "--parent", str(os.getpid()),
-        ]  # fmt: skip
+        command = guest_command(
+            self.apps, self._kernel_of(cell), directory.root, cell.seed, GUEST_MEMORY_MIB, self.mode
+        )
+        return [*command, "--start-ns", str(BOOT_REALTIME_NS)]
 
     def check_place(self, directory: Path) -> None:
         """Raise SpecError if a directory lies below /dev (/dev/shm): a guest's own /dev hides that of the host, and its
@@ -160,9 +165,12 @@ class VirtualBackend(GuestBackend):
 
     name = "virtual"
     mode = "virtual"
-    clock = Clock(t0_realtime_ns=T0_REALTIME_NS)
-    lateness_ns = VIRTUAL_LATENESS_NS
+    clock = Clock(t0_realtime_ns=T0_REALTIME_NS, late_ns=VIRTUAL_LATENESS_NS)
     wall_clock = False
+
+    def check(self) -> list[Problem]:
+        """The lacks of this machine for the virtual clock."""
+        return check_virtual()
 
 
 class DistributionBackend(GuestBackend):
@@ -170,14 +178,8 @@ class DistributionBackend(GuestBackend):
 
     any_kernel = False
 
-    def __init__(
-        self,
-        kernel: KernelBuild,
-        apps: Path,
-        *,
-        problems: Callable[[], list[Problem]] = list,
-    ) -> None:
-        super().__init__(kernel.binary, apps, problems=problems)
+    def __init__(self, kernel: KernelBuild, apps: Path) -> None:
+        super().__init__(kernel.binary, apps)
         self.release = kernel.release
         self.clock = replace(self.clock, modules=tuple(str(path) for path in modules_of(kernel.release)))
 

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shutil
-import signal
 import subprocess
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 from ..core.built_programs import BUILD
 from ..core.errors import CellError
-from ..doctor import memory_dir
-from ..guestkernel.cache import asks_for_a_root
-from ..guestkernel.seccomp import mode_of
+from ..sandbox.children import Children, NoMoreChildren
 from ..sandbox.guest_root import prepare_root
 from ..sandbox.privileges import hand_over, take_back, unprivileged
+from ..sandbox.virtual import guest_command
 from .tap import Case, Verdict, cases, verdict_of
 from .tree import OVERRIDES, Selftest
 
-MEMORY = "768M"
+MEMORY_MIB = 768
 VIRTUAL_LIMIT_S = 7200
 """Of the guest's clock; a test that waits for ever reaches it in a moment."""
 _TIMED_OUT = (124, 137)
@@ -60,74 +54,27 @@ class Bench:
     wall_limit_s: float
 
 
-class Guests:
-    """The guests that run now, each a process group, so that another thread can end them all."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._running: set[subprocess.Popen[bytes]] = set()
-        self.stopped = False
-
-    def start(self, command: list[str], log: BinaryIO) -> subprocess.Popen[bytes]:
-        """Start one. Raises CellError after stop()."""
-        with self._lock:
-            if self.stopped:
-                raise CellError("the run was stopped")
-            guest = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
-            self._running.add(guest)
-            return guest
-
-    def end(self, guest: subprocess.Popen[bytes]) -> None:
-        """End one if it still runs, with all its processes."""
-        with self._lock:
-            self._running.discard(guest)
-        self._kill(guest)
-        guest.wait()
-
-    def stop(self) -> None:
-        """End all, and let none start any more."""
-        with self._lock:
-            self.stopped = True
-            for guest in self._running:
-                self._kill(guest)
-
-    def _kill(self, guest: subprocess.Popen[bytes]) -> None:
-        if guest.poll() is None:
-            with contextlib.suppress(ProcessLookupError):  # it ended just now
-                os.killpg(guest.pid, signal.SIGKILL)
-
-
 def run_test(
-    bench: Bench, test: Selftest, place: Path, *, limit_s: int = VIRTUAL_LIMIT_S, guests: Guests | None = None
+    bench: Bench, test: Selftest, place: Path, *, limit_s: int = VIRTUAL_LIMIT_S, guests: Children | None = None
 ) -> Result:
     """Run one test in the new directory `place`, which keeps its output and the guest's console. guests: where others
     can stop it. Raises CellError.
     """
-    guests = guests or Guests()
+    guests = guests or Children()
     prepare(bench, test, place, limit_s)
-    memory = memory_dir()
-    if memory is None:
-        raise CellError("no directory has space for the guest's memory (see `netwarp doctor`)")
     owner = place.stat()
     user = hand_over(place, unprivileged()) if _open(bench) else None
-    command = [
-        str(BUILD / "bin" / "guest-exec"), "--kernel", str(bench.kernel), "--dir", str(place),
-        "--seed", str(bench.seed), "--memory", MEMORY, "--mode", "virtual", "--tmpdir", str(memory),
-        "--parent", str(os.getpid()),
-        *(["--no-root"] if asks_for_a_root(bench.kernel) else []),
-        *(["--seccomp"] if mode_of(bench.kernel, memory) == "seccomp" else []),
-        *([] if user is None else user.arguments),
-    ]  # fmt: skip
-    started = time.monotonic()
-    with open(place / "log.txt", "wb") as log:
-        guest = guests.start(command, log)
     try:
-        guest.wait(bench.wall_limit_s)
-        stopped = ""
-    except subprocess.TimeoutExpired:
-        stopped = f"stopped after {bench.wall_limit_s:.0f} s of wall time"
+        command = guest_command(BUILD, bench.kernel, place, bench.seed, MEMORY_MIB, "virtual")
+        started, stopped = time.monotonic(), ""
+        with guests.running([*command, *([] if user is None else user.arguments)], place / "log.txt") as guest:
+            try:
+                guest.wait(bench.wall_limit_s)
+            except subprocess.TimeoutExpired:
+                stopped = f"stopped after {bench.wall_limit_s:.0f} s of wall time"
+    except NoMoreChildren:
+        raise CellError("the run was stopped") from None
     finally:
-        guests.end(guest)
         if user is not None:
             take_back(place, owner)
     if guests.stopped:

@@ -8,11 +8,13 @@ import subprocess
 from pathlib import Path
 
 from ..core.errors import KernelError
+from .packages import run_command
 
 COLLECTION = "lksctp"
 EVERY = "every.sh"
 """A test that runs all of them in one guest."""
 _PACKAGE = "lksctp-tools"
+_WHAT = "lksctp-tools' tests"
 _KEYS = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _V6 = ("basic", "connect", "fragments", "inaddr_any", "peeloff", "recvmsg", "sctp_sendrecvmsg", "sockopt", "tcp_style",
        "timetolive")  # fmt: skip
@@ -58,7 +60,7 @@ def add_lksctp(tests: Path) -> None:
             names = {file.stem: [], **({f"{file.stem}_v6": ["-DTEST_V6=1"]} if file.stem[5:] in _V6 else {})}
             for name, more in names.items():
                 command = ["gcc", *flags, *more, str(file), library, "-o", str(made / name), "-lsctp", "-lpthread"]
-                _run(command, work)
+                run_command(command, work, _WHAT)
         (made / EVERY).write_text(_SCRIPT)
         (made / EVERY).chmod(0o755)
         made.rename(target)
@@ -76,11 +78,11 @@ def _fetched(work: Path) -> Path:
         "apt-get", "-q", "-o", f"Dir::Etc::sourcelist={work}/sources.list", "-o", "Dir::Etc::sourceparts=-",
         "-o", f"Dir::State::lists={work}/lists", "-o", f"Dir::Cache={work}/cache", "-o", "APT::Sandbox::User=",
     ]  # fmt: skip
-    _run([*apt, "update"], work)
-    _run([*apt, "source", "--download-only", _PACKAGE], work)
+    run_command([*apt, "update"], work, _WHAT)
+    run_command([*apt, "source", "--download-only", _PACKAGE], work, _WHAT)
     (tarball,) = work.glob(f"{_PACKAGE}_*.orig.tar.*")
     (work / "source").mkdir()
-    _run(["tar", "-x", "--strip-components=1", "-C", str(work / "source"), "-f", str(tarball)], work)
+    run_command(["tar", "-x", "--strip-components=1", "-C", str(work / "source"), "-f", str(tarball)], work, _WHAT)
     return work / "source"
 
 
@@ -95,12 +97,3 @@ def _archive() -> str:
     if not commands:
         raise KernelError("apt-get knows no source of packages with a component main (apt-get update)")
     return commands[0]
-
-
-def _run(command: list[str], at: Path) -> None:
-    try:
-        done = subprocess.run(command, cwd=at, capture_output=True, text=True, check=False)
-    except OSError as error:
-        raise KernelError(f"lksctp-tools' tests need {command[0]}: {error}") from error
-    if done.returncode:
-        raise KernelError(f"{' '.join(command[:2])} failed for lksctp-tools' tests: {done.stderr.strip()[-400:]}")

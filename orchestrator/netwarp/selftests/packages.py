@@ -46,9 +46,9 @@ def unpacked(packages: Sequence[str] = WANTED) -> Path:
     for folder in (root / "usr" / "sbin", root / "usr" / "bin", downloads):
         folder.mkdir(parents=True)
     if names:
-        _run(["apt-get", "download", *names], downloads)
+        run_command(["apt-get", "download", *names], downloads)
     for package in sorted(downloads.glob("*.deb")):
-        _run(["dpkg", "-x", str(package), str(root)], work)
+        run_command(["dpkg", "-x", str(package), str(root)], work)
     for name in ("bin", "sbin", "lib", "lib64"):  # links into usr on a system of today
         if (root / name).is_dir():
             shutil.copytree(root / name, root / "usr" / name, dirs_exist_ok=True, symlinks=True)
@@ -77,7 +77,11 @@ def _missing(packages: Sequence[str]) -> list[str]:
     return [line.split()[1] for line in answer.stdout.splitlines() if line.startswith("'")]
 
 
-def _run(command: list[str], at: Path) -> None:
-    done = subprocess.run(command, cwd=at, capture_output=True, text=True, check=False)
+def run_command(command: list[str], at: Path, what: str = "the selftests") -> None:
+    """Run one command there. Raises KernelError: it is not there, or failed."""
+    try:
+        done = subprocess.run(command, cwd=at, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise KernelError(f"{what} need {command[0]}: {error}") from error
     if done.returncode:
-        raise KernelError(f"{' '.join(command[:2])} failed: {done.stderr.strip()}")
+        raise KernelError(f"{' '.join(command[:2])} failed for {what}: {done.stderr.strip()[-400:]}")

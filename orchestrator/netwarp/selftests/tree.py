@@ -18,8 +18,7 @@ from ..core.errors import KernelError, SpecError
 from ..core.executables import with_sbin
 from ..guestkernel.build import toolchain
 from ..guestkernel.cache import kernels_dir
-from ..guestkernel.config import ConfigOption
-from ..guestkernel.recipe import Recipe
+from ..guestkernel.recipe import ConfigOption, Recipe
 from ..guestkernel.source import KernelSource
 
 SELFTESTS = Path("tools/testing/selftests")

@@ -192,7 +192,7 @@ def _program(
         ns=layout.namespaces.index(node),
         stdout=f"apps/{flow.name}.{role}.stdout",
         stderr=f"apps/{flow.name}.{role}.stderr",
-        flow=1,  # this process is an end of a flow: machines.py
+        flow=1,  # this process is an end of a flow: hosts/cell_run.py
         arg=filled,
         env=[
             f"TMPDIR={WRITABLE}",

@@ -6,7 +6,7 @@ blackhole  the root is changed in place so that it loses every new packet; queue
            With a length only longer packets are lost, by the direction's packet program.
 link       an interface goes administratively down (`ip link`, see compile.py); the qdiscs stay.
 repair     after a cut: both qdiscs are created anew; after a blackhole: the root is restored.
-change     in place, of what differs. A rate that changes is htb's from the start (htb.py, rate_line.py).
+change     in place, of what differs. A rate that changes is htb's from the start (qdiscs.py, rate_line.py).
 """
 
 from __future__ import annotations

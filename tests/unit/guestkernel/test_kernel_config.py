@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from netwarp.core.errors import KernelError
-from netwarp.guestkernel.config import ConfigOption, explain, parse_config, parse_fragment, unmet
+from netwarp.guestkernel.recipe import ConfigOption, explain, parse_config, parse_fragment, unmet
 
 
 def test_a_fragment_is_options_set_and_unset() -> None:

@@ -17,7 +17,7 @@ from netwarp.core.errors import CellError, SpecError
 from netwarp.core.types import Cell
 from netwarp.engine.planning import fit, plan_experiment
 from netwarp.experiment.example import EXAMPLE_SPEC
-from netwarp.sandbox.hosts.cell_run import CellRun
+from netwarp.sandbox.hosts.cell_run import CellRun, devices_of, flows_of, machine_text
 from netwarp.sandbox.hosts.collect import clocks_of, merge, shift_capture
 from netwarp.sandbox.hosts.commands import LinkCommand, LinkCommands, Played
 from netwarp.sandbox.hosts.inventory import Inventory, from_listing, read_inventory
@@ -27,7 +27,6 @@ from netwarp.store.init_records import End, Proc, Ready, Start, Ticks, read_init
 from netwarp.store.ndjson import of_kind
 from netwarp.store.run_dir import CellDir
 from netwarp.testbed.compile import Clock, compile_cell
-from netwarp.testbed.machines import devices_of, flows_of, machine_text
 from netwarp.testbed.messages import Device
 from support.recorded_cell import START, write
 from support.specs import BASE, cell_of

@@ -7,9 +7,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from netwarp.core.errors import CellError
 from netwarp.engine.selftests import side_by_side
-from netwarp.selftests.guest import Guests, Result
+from netwarp.sandbox.children import Children, NoMoreChildren
+from netwarp.selftests.guest import Result
 from netwarp.selftests.tree import Selftest
 
 TESTS = [Selftest("net", f"{name}.sh") for name in "abcd"]
@@ -29,12 +29,12 @@ def test_results_are_in_the_order_of_the_tests() -> None:
             second.set()
         return result(test)
 
-    assert [done.test for done in side_by_side(run, TESTS, 2, Guests())] == TESTS
+    assert [done.test for done in side_by_side(run, TESTS, 2, Children())] == TESTS
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, BrokenPipeError])
 def test_what_ends_a_run_ends_its_guests(tmp_path: Path, error: type[BaseException]) -> None:
-    guests = Guests()
+    guests = Children()
     waits = threading.Event()
     begun: list[int] = []
     started: list[subprocess.Popen[bytes]] = []
@@ -44,14 +44,11 @@ def test_what_ends_a_run_ends_its_guests(tmp_path: Path, error: type[BaseExcepti
         if number == 2:
             assert waits.wait(60)
             raise error
-        with open(tmp_path / f"{number}", "wb") as log:  # a shell with a child: a group, as a guest is
-            guest = guests.start(["sh", "-c", "sleep 1000; true"], log)
-        started.append(guest)
-        waits.set()
-        try:
+        # a shell with a child: a group, as a guest is
+        with guests.running(["sh", "-c", "sleep 1000; true"], tmp_path / f"{number}") as guest:
+            started.append(guest)
+            waits.set()
             guest.wait(300)
-        finally:
-            guests.end(guest)
         return result(test)
 
     with pytest.raises(error):
@@ -59,5 +56,5 @@ def test_what_ends_a_run_ends_its_guests(tmp_path: Path, error: type[BaseExcepti
     assert started[0].returncode == -9
     assert all(guest.returncode == -9 for guest in started)
     assert 4 not in begun
-    with open(tmp_path / "late", "wb") as log, pytest.raises(CellError, match="stopped"):
-        guests.start(["true"], log)
+    with pytest.raises(NoMoreChildren), guests.running(["true"], tmp_path / "late"):
+        pass

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 from netwarp.core.types import LinkImpairment
-from netwarp.testbed.delays import overtakers, quantiles, table
-from netwarp.testbed.netem import ORDERING_BYTE_S, delay_stage, rate_stage
+from netwarp.testbed.netem import ORDERING_BYTE_S, delay_stage, overtakers, quantiles, rate_stage, table
 
 MS = 10**6
 IPROUTE2 = [folder for place in ("/usr/lib", "/usr/share") for folder in Path(place).rglob("pareto.dist")]

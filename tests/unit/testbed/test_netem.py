@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from netwarp.core.types import GilbertElliott, LinkImpairment
-from netwarp.testbed.delays import table
-from netwarp.testbed.netem import PROBABILITY_ONE, Netem, black_hole, delay_stage, probability, rate_stage
+from netwarp.testbed.netem import PROBABILITY_ONE, Netem, black_hole, delay_stage, probability, rate_stage, table
 
 u32 = st.integers(0, 0xFFFFFFFF)
 netems = st.builds(

@@ -16,7 +16,7 @@ from ...core.numbers import given
 from ...core.types import LinkImpairment
 from ...core.wire import ETHERNET_HEADER_BYTES
 from ...store.probe_rows import Curve, ProbeRow
-from ...testbed.delays import overtakers
+from ...testbed.netem import overtakers
 from .aqm import judge_aqm
 from .datagram_probes import BRACKET_NS, CHANGED_NS, sending_ns
 from .datagrams import (

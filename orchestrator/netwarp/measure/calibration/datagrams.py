@@ -21,7 +21,7 @@ from ...core.errors import CaptureError
 from ...core.types import Cell, GilbertElliott, LinkImpairment
 from ...core.wire import UDP
 from ...store.probe_rows import ProbeRow
-from ...testbed.delays import distribution_of, quantiles, spread_ns
+from ...testbed.netem import distribution_of, quantiles, spread_ns
 
 ALPHA = 1e-5
 """The probability that one row of the calibration fails by chance. Every statistical bound has this level."""

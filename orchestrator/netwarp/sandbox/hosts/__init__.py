@@ -3,8 +3,7 @@
 from .backend import HostsBackend, cannot_run
 from .held_machines import ask_machines
 from .inventory import Inventory, read_inventory
-from .needs import InventoryFit, in_words, lacking, needs_of
-from .placement import place
+from .placement import InventoryFit, in_words, lacking, needs_of, place
 
 __all__ = [
     "HostsBackend",

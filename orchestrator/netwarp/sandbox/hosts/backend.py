@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import queue
 import secrets
-from dataclasses import asdict
+import threading
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import msgspec
@@ -18,21 +19,20 @@ from ...core.scratch import scratch
 from ...core.types import Cell, Check, Problem
 from ...store.run_dir import CellDir
 from ...testbed.arguments import archs
-from ...testbed.compile import Clock, Compiled, compile_cell
+from ...testbed.compile import Compiled, compile_cell
 from ...testbed.layout import Devices
 from ...testbed.messages import Device
 from ..base import Interrupted
 from ..host_load import SteadyClock
 from ..sandbox import SandboxBackend
-from ..virtual import WALL_LATENESS_NS, WALL_T0_AFTER_READY_NS, WALL_TICK_NS
+from ..virtual import WALL_CLOCK
 from .cell_run import OVER_FILE, T0_FILE, CellRun, run_on
 from .collect import clocks_of, merge
 from .commands import LinkCommands
 from .connection import Events, MachineError, MachineLink
 from .held_machines import HeldMachines, checked, fetch, on_each
 from .inventory import Inventory
-from .needs import lacking, needs_of
-from .placement import Placement, place
+from .placement import Placement, lacking, needs_of, place
 
 LAUNCHER = {"init": "bin/cell-init", "bin/netns-exec": "bin/netns-exec"}
 """File in the cell's directory on a machine -> file that is built here."""
@@ -42,21 +42,17 @@ class HostsBackend(SandboxBackend):
     """Machines of an inventory."""
 
     name = "hosts"
-    clock = Clock(
-        sandbox="namespaces", t0_after_ready_ns=WALL_T0_AFTER_READY_NS, t0_file=T0_FILE, over_file=OVER_FILE,
-        tick_ns=WALL_TICK_NS, late_ns=WALL_LATENESS_NS,
-    )  # fmt: skip
-    lateness_ns = WALL_LATENESS_NS
+    clock = replace(WALL_CLOCK, sandbox="namespaces", t0_file=T0_FILE, over_file=OVER_FILE)
     on_this_machine = False
-    local_files = False
 
     def __init__(self, apps: Path, inventory: Inventory) -> None:
-        super().__init__(apps, problems=self._check)
+        super().__init__(apps)
         self.user = None
         self.inventory = inventory
         self.commands = LinkCommands(inventory.commands, inventory.path.absolute().parent)
         self.token = secrets.token_hex(8)
         self.held = HeldMachines(inventory, self.token, {name: apps / file for name, file in LAUNCHER.items()})
+        self._lock = threading.Lock()
         self._connections: list[MachineLink] = []
         self._measured: dict[str, object] = {}
         self._clock_check: Check | None = None
@@ -91,7 +87,8 @@ class HostsBackend(SandboxBackend):
             devices[end] = Device(interface, int(known["ifindex"]), mac=str(known["mac"]))
         return devices
 
-    def _check(self) -> list[Problem]:
+    def check(self) -> list[Problem]:
+        """What is not built here, and what the machines lack; they are held from now on."""
         missing = [file for file in LAUNCHER.values() if not (self.apps / file).is_file()]
         missing += [file.path for file in self.files if not (self.apps / file.path).is_file()]
         if missing:
@@ -106,9 +103,8 @@ class HostsBackend(SandboxBackend):
         names = [name for name in self.inventory.machines if name in placed.machine_of.values()]
         events: Events = queue.SimpleQueue()
         connections: dict[str, MachineLink] = {}
-        with self._lock:
-            if self._closed.is_set():
-                raise Interrupted
+        if self.children.stopped:
+            raise Interrupted
         try:
             with scratch("netwarp-machines-") as there:
                 reasons: list[str] = []
@@ -127,16 +123,16 @@ class HostsBackend(SandboxBackend):
                     reasons += [text for text in self._finish_machines(connections) if text not in reasons]
                 if reasons:
                     raise CellError("; ".join(reasons))
-                clocks = clocks_of(ran, self.lateness_ns)
+                clocks = clocks_of(ran, self.clock.late_ns)
                 self._measured, self._clock_check = clocks.shown, clocks.check
                 self._measured |= {"namespaces": dict(placed.machine_of), "notes": list(placed.notes)}
                 self._measured |= {"commands": [asdict(each) for each in ran.commands]} if ran.commands else {}
                 silent = merge(directory, left, ran.t0_ns, clocks.error_ns, ran.commands)
         except CellError:
-            if self._closed.is_set():  # then the machines are gone because we let them go
+            if self.children.stopped:  # then the machines are gone because we let them go
                 raise Interrupted from None
             raise
-        if self._closed.is_set():
+        if self.children.stopped:
             raise Interrupted
         return f"no end record of {', '.join(silent)}" if silent else "ended"
 
@@ -152,7 +148,7 @@ class HostsBackend(SandboxBackend):
         connection = MachineLink(self.inventory.machines[name], events)
         with self._lock:
             self._connections.append(connection)
-            if self._closed.is_set():
+            if self.children.stopped:
                 connection.abandon()
         return connection
 

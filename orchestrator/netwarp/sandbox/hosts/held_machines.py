@@ -25,7 +25,7 @@ from ..cell_verdict import records_left
 from ..netns import PROBE
 from .connection import GONE, Events, MachineError, MachineLink
 from .inventory import Inventory
-from .needs import in_words
+from .placement import in_words
 
 ROOM_BYTES = 100_000_000
 TRIED_S = 60.0

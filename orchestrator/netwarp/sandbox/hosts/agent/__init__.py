@@ -4,5 +4,5 @@ The modules need the machine's Python alone (3.7 or newer) and import only each 
 connection (`..connection`) and run there, as the package netwarp_agent. Nothing is installed.
 """
 
-MODULES = ("controller", "interfaces", "features", "fitness", "namespaces", "sandbox", "serve")
+MODULES = ("controller", "interfaces", "fitness", "namespaces", "sandbox", "serve")
 """In the order in which they are run."""

@@ -20,8 +20,7 @@ import zlib
 from typing import Any
 
 from .controller import Gone, Refused, say, write_all
-from .features import missing
-from .fitness import check_interface, check_machine, facts, need_tools
+from .fitness import check_interface, check_machine, facts, missing, need_tools
 from .interfaces import CELL, LEASE, STATE, keep, put_back, recorded
 from .namespaces import Namespaces
 from .sandbox import ChildEnds, Sandbox
