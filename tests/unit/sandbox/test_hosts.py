@@ -17,37 +17,30 @@ from netwarp.core.errors import CellError, SpecError
 from netwarp.core.types import Cell
 from netwarp.engine.planning import fit, plan_experiment
 from netwarp.experiment.example import EXAMPLE_SPEC
-from netwarp.sandbox.hosts.cell_run import CellRun, devices_of, flows_of, machine_text
+from netwarp.sandbox.hosts.cell_run import CellRun, flows_of, machine_text
+from netwarp.sandbox.hosts.cell_run import devices_of as adopted
 from netwarp.sandbox.hosts.collect import clocks_of, merge, shift_capture
-from netwarp.sandbox.hosts.commands import LinkCommand, LinkCommands, Played
-from netwarp.sandbox.hosts.inventory import Inventory, from_listing, read_inventory
+from netwarp.sandbox.hosts.commands import Played
+from netwarp.sandbox.hosts.inventory import read_inventory
 from netwarp.sandbox.hosts.placement import place
 from netwarp.store.app_records import Object, Sample, read_app_log
 from netwarp.store.init_records import End, Proc, Ready, Start, Ticks, read_init_log
 from netwarp.store.ndjson import of_kind
 from netwarp.store.run_dir import CellDir
 from netwarp.testbed.compile import Clock, compile_cell
-from netwarp.testbed.messages import Device
+from support.hosts_kit import commanded, devices_of, inventory
 from support.recorded_cell import START, write
 from support.specs import BASE, cell_of
 
 CLOCK = Clock(sandbox="namespaces", t0_after_ready_ns=600_000_000, t0_file="t0", over_file="over", tick_ns=20_000_000)
 
 
-def listing(**machines: dict[str, Any]) -> dict[str, Any]:
-    return {"_meta": {"hostvars": machines}, "netwarp": {"hosts": list(machines)}, "all": {"children": ["netwarp"]}}
-
-
-LAB = listing(
-    a={"netwarp_cables": {"x1": "r:x1", "x2": "r:x2"}},
-    b={"netwarp_cables": {"x1": "r:x3", "x2": "r:x4"}},
-    r={"netwarp_role": "bottleneck"},
-)
-TWO = listing(a={"netwarp_cables": {"x1": "b:x1"}}, b={})
-
-
-def inventory(of: dict[str, Any]) -> Inventory:
-    return from_listing(Path("inventory.yml"), of)
+LAB = {
+    "a": {"netwarp_cables": {"x1": "r:x1", "x2": "r:x2"}},
+    "b": {"netwarp_cables": {"x1": "r:x3", "x2": "r:x4"}},
+    "r": {"netwarp_role": "bottleneck"},
+}
+TWO: dict[str, dict[str, Any]] = {"a": {"netwarp_cables": {"x1": "b:x1"}}, "b": {}}
 
 
 def cells(name: str) -> tuple[Cell, ...]:
@@ -62,9 +55,9 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Cell:
 
 
 def test_a_cable_is_of_both_ends_though_one_names_it() -> None:
-    machines = inventory(LAB).machines
+    machines = inventory(**LAB).machines
     assert machines["r"].cables == {"x1": ("a", "x1"), "x2": ("a", "x2"), "x3": ("b", "x1"), "x4": ("b", "x2")}
-    assert len(inventory(LAB).cables()) == 4
+    assert len(inventory(**LAB).cables()) == 4
 
 
 @pytest.mark.parametrize(
@@ -80,14 +73,14 @@ def test_a_cable_is_of_both_ends_though_one_names_it() -> None:
 )
 def test_what_is_wrong_with_an_inventory(machine: dict[str, Any], problem: str) -> None:
     with pytest.raises(SpecError, match=r"inventory\.yml: ") as raised:
-        inventory(listing(a=machine, r={}))
+        inventory(a=machine, r={})
     assert problem in str(raised.value)
 
 
 def test_how_a_machine_is_reached() -> None:
     words = inventory(
-        listing(a={"ansible_host": "192.0.2.1", "ansible_user": "u", "ansible_port": 2222, "ansible_become": True,
-                   "ansible_ssh_common_args": "-o ProxyJump='x y'"})
+        a={"ansible_host": "192.0.2.1", "ansible_user": "u", "ansible_port": 2222, "ansible_become": True,
+           "ansible_ssh_common_args": "-o ProxyJump='x y'"}
     ).machines["a"]  # fmt: skip
     assert words.become
     assert words.ssh[-6:] == ("-p", "2222", "-l", "u", "--", "192.0.2.1")
@@ -95,7 +88,7 @@ def test_how_a_machine_is_reached() -> None:
 
 
 def test_hosts_go_to_machines_of_their_name_and_the_hop_to_the_bottleneck(example: Cell) -> None:
-    placed = place(example, inventory(LAB))
+    placed = place(example, inventory(**LAB))
     assert not placed.lacks
     assert not placed.notes
     assert placed.machine_of == {"a": "a", "b": "b", "p1.hop": "r"}
@@ -106,7 +99,7 @@ def test_hosts_go_to_machines_of_their_name_and_the_hop_to_the_bottleneck(exampl
 
 
 def test_without_a_router_the_bottleneck_is_a_namespace_of_an_end_and_the_report_says_so(example: Cell) -> None:
-    placed = place(example, inventory(TWO))
+    placed = place(example, inventory(**TWO))
     assert not placed.lacks
     assert placed.machine_of["p1.hop"] == "b"
     assert placed.notes == ("the bottleneck of p1 is a namespace on b, which is an end of it",)
@@ -115,18 +108,15 @@ def test_without_a_router_the_bottleneck_is_a_namespace_of_an_end_and_the_report
 
 def test_what_an_inventory_lacks_for_a_paper() -> None:
     whole = next(cell for cell in cells("choi2009") if len(cell.links) == 2)
-    assert not place(whole, inventory(LAB)).lacks
-    assert place(whole, inventory(TWO)).lacks == ("link p2: no free cable between a (a) and b (p2.hop)",)
-    lonely = place(whole, inventory(listing(a={})))
+    assert not place(whole, inventory(**LAB)).lacks
+    assert place(whole, inventory(**TWO)).lacks == ("link p2: no free cable between a (a) and b (p2.hop)",)
+    lonely = place(whole, inventory(a={}))
     assert lonely.lacks[0].startswith("no machine for the host b: the inventory has 1 of the role endpoint")
 
 
 def test_each_machine_has_its_own_lines_with_the_numbers_of_the_whole(example: Cell) -> None:
-    placed = place(example, inventory(LAB))
-    devices = {
-        end: Device(name, 3 + number, mac=f"02:00:00:00:00:{number:02x}")
-        for number, (end, (_, name)) in enumerate(placed.ends.items())
-    }
+    placed = place(example, inventory(**LAB))
+    devices = devices_of(placed)
     compiled = compile_cell(example, CLOCK, b"", devices)
     whole = [item.line() for item in compiled.steps]
     texts = {}
@@ -137,7 +127,7 @@ def test_each_machine_has_its_own_lines_with_the_numbers_of_the_whole(example: C
         assert all(
             line == full or line.startswith("# of another machine: ") for line, full in zip(lines, whole, strict=True)
         )
-        assert devices_of(compiled, here) == placed.devices(machine)
+        assert adopted(compiled, here) == placed.devices(machine)
         assert any(line.startswith("adopt ") for line in lines)
     for lines in zip(*texts.values(), whole, strict=True):  # no line is lost, none but the common ones is played twice
         played = [line for line in lines[:-1] if line == lines[-1]]
@@ -154,11 +144,8 @@ def test_a_changed_rate_has_the_same_steps_on_machines() -> None:
     """All of it is on the hop, so it holds there as on the wall clock of a guest."""
     event = '[event.slow]\naction = "change"\nlink = "p1"\nat = "2 s"\nfor = "1 s"\nrate = "100 kbit/s"\n'
     cell = cell_of(BASE + event)
-    placed = place(cell, inventory(LAB))
-    devices = {
-        end: Device(name, 30 + number, mac=f"02:00:00:00:00:{number:02x}")
-        for number, (end, (_, name)) in enumerate(placed.ends.items())
-    }
+    placed = place(cell, inventory(**LAB))
+    devices = devices_of(placed)
     guest, machines = (compile_cell(cell, CLOCK, b"", there) for there in ({}, devices))
     router = placed.namespaces("r", machines.layout)
     assert router == {guest.layout.namespaces.index("p1.hop")}
@@ -181,11 +168,8 @@ def test_offloads_of_a_machines_interface_are_switched_off_whenever_it_has_gone_
     """Drivers may switch them on then; of a veth, whose packets depend on no driver, they are off before."""
     where = [("fault", "link"), ("outage", "10 s"), ("variant", "sctp_multi"), ("failover", "linux_default")]
     cell = plan_experiment("choi2009", where=where).cells[0]
-    placed = place(cell, inventory(LAB))
-    devices = {
-        end: Device(name, 30 + number, mac=f"02:00:00:00:00:{number:02x}")
-        for number, (end, (_, name)) in enumerate(placed.ends.items())
-    }
+    placed = place(cell, inventory(**LAB))
+    devices = devices_of(placed)
     for there in (devices, {}):
         compiled = compile_cell(cell, CLOCK, b"", there)
         told = [(item.at_ns, item.command) for item in compiled.steps if item.verb in ("netlink", "offload")]
@@ -234,10 +218,16 @@ def left(place: Path, t0_ns: int, monotonic_ns: int, reason: Any = "completed") 
     return place
 
 
-def test_machines_with_unlike_clocks_become_one_cell(tmp_path: Path) -> None:
-    cell = CellDir(tmp_path / "cell")
-    for folder in (cell.capture, cell.apps):
+@pytest.fixture
+def cell(tmp_path: Path) -> CellDir:
+    """The directory of a cell here, empty."""
+    directory = CellDir(tmp_path / "cell")
+    for folder in (directory.capture, directory.apps):
         folder.mkdir(parents=True)
+    return directory
+
+
+def test_machines_with_unlike_clocks_become_one_cell(tmp_path: Path, cell: CellDir) -> None:
     t0 = 1_700_000_000_000_000_000
     there = {"a": left(tmp_path / "a", t0 - 65_000_000, 1000), "b": left(tmp_path / "b", t0 + 12, 900)}
     assert merge(cell, there, t0) == []
@@ -253,10 +243,7 @@ def test_machines_with_unlike_clocks_become_one_cell(tmp_path: Path) -> None:
     assert records[-1] == End("completed", None, None, 5)
 
 
-def test_times_from_t0_and_durations_are_not_moved(tmp_path: Path) -> None:
-    cell = CellDir(tmp_path / "cell")
-    for folder in (cell.capture, cell.apps):
-        folder.mkdir(parents=True)
+def test_times_from_t0_and_durations_are_not_moved(tmp_path: Path, cell: CellDir) -> None:
     there = {"a": left(tmp_path / "a", 5, 1000), "b": left(tmp_path / "b", 5, 900)}
     times = {"t_ns": 1, "first_t_ns": 2, "t0_monotonic_ns": 3, "at_ns": 4, "init_max_timeout_ns": 5}
     (there["b"] / "apps" / "more.ndjson").write_text(json.dumps(times) + "\n")
@@ -264,10 +251,7 @@ def test_times_from_t0_and_durations_are_not_moved(tmp_path: Path) -> None:
     assert list(json.loads((cell.apps / "more.ndjson").read_text()).values()) == [101, 102, 103, 4, 5]
 
 
-def test_the_worst_end_is_the_cells_and_names_its_machine(tmp_path: Path) -> None:
-    cell = CellDir(tmp_path / "cell")
-    for folder in (cell.capture, cell.apps):
-        folder.mkdir(parents=True)
+def test_the_worst_end_is_the_cells_and_names_its_machine(tmp_path: Path, cell: CellDir) -> None:
     there = {"a": left(tmp_path / "a", 5, 1), "r": left(tmp_path / "r", 5, 1, "failed")}
     merge(cell, there, 5)
     assert read_init_log(cell.init_log)[-1] == End("failed", None, "machine r: why", 5)
@@ -290,7 +274,7 @@ def test_clocks_that_know_too_little_make_no_cell() -> None:
 @pytest.fixture
 def lab_file(tmp_path: Path) -> Path:
     path = tmp_path / "inventory.yml"
-    path.write_text(json.dumps({"netwarp": {"hosts": LAB["_meta"]["hostvars"]}}))
+    path.write_text(json.dumps({"netwarp": {"hosts": LAB}}))
     return path
 
 
@@ -298,19 +282,19 @@ def lab_file(tmp_path: Path) -> Path:
     ("paper", "where", "machines", "lacks"),
     [
         ("choi2009", {"variant": "sctp_multi"}, TWO, "link p2: no free cable between a (a) and b (p2.hop)"),
-        ("ha2005", {}, listing(a={}, b={}), "no machine for the router r1: the inventory has 0 of the role bottleneck"),
-        ("min2013", {}, listing(a={"netwarp_cables": {"x": "r:x"}}, r={"netwarp_role": "bottleneck"}),
+        ("ha2005", {}, {"a": {}, "b": {}}, "no machine for the router r1: the inventory has 0 of the role bottleneck"),
+        ("min2013", {}, {"a": {"netwarp_cables": {"x": "r:x"}}, "r": {"netwarp_role": "bottleneck"}},
          "no machine for the host server"),
-        ("kim2002", {}, listing(a={}, b={}, r={"netwarp_role": "bottleneck"}),
+        ("kim2002", {}, {"a": {}, "b": {}, "r": {"netwarp_role": "bottleneck"}},
          "link l1: no free cable between a (a) and r"),
-        ("lee2008", {}, listing(a={}, b={}), "link p1: no free cable between a (server) and b (p1.hop)"),
+        ("lee2008", {}, {"a": {}, "b": {}}, "link p1: no free cable between a (server) and b (p1.hop)"),
     ],
 )  # fmt: skip
 def test_a_plan_says_what_each_paper_lacks(
     paper: str, where: dict[str, str], machines: dict[str, Any], lacks: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "inventory.yml"
-    path.write_text(json.dumps({"netwarp": {"hosts": machines["_meta"]["hostvars"]}}))
+    path.write_text(json.dumps({"netwarp": {"hosts": machines}}))
     plan = plan_experiment(paper, where=where)
     plan = msgspec.structs.replace(plan, cells=plan.cells[:3])
     found = fit(plan, path, ask=False)
@@ -363,34 +347,20 @@ def test_what_a_kernel_lacks_keeps_its_cells_and_no_others(
 
 
 def test_commands_of_an_inventory() -> None:
-    of = listing(a={"netwarp_commands": {"p1": {"down": "./port 'off 3'", "up": "./port on"}}}, b={})
-    assert inventory(of).commands["p1"].down == ("./port", "off 3")
+    of = {"a": {"netwarp_commands": {"p1": {"down": "./port 'off 3'", "up": "./port on"}}}, "b": {}}
+    assert inventory(**of).commands["p1"].down == ("./port", "off 3")
     with pytest.raises(SpecError, match=r"a: netwarp_commands: p1: wants \{down: COMMAND, up: COMMAND\}"):
-        inventory(listing(a={"netwarp_commands": {"p1": {"down": "x"}}}))
-
-
-def commanded(tmp_path: Path, program: str) -> tuple[Cell, LinkCommands, Path]:
-    """A cell whose link goes down after 50 ms for 50 ms, and a program that writes down what it is called with."""
-    cell = next(cell for cell in cells("choi2009") if cell.timeline)
-    first, second, *_ = cell.timeline
-    timeline = (
-        msgspec.structs.replace(first, action="link", at_ns=50_000_000, end="p1.hop:b"),
-        msgspec.structs.replace(second, at_ns=100_000_000),
-    )
-    (tmp_path / "port").write_text(program)
-    (tmp_path / "port").chmod(0o755)
-    commands = LinkCommands({"p1": LinkCommand(("./port", "down"), ("./port", "up"))}, tmp_path)
-    return msgspec.structs.replace(cell, timeline=timeline), commands, tmp_path / "said"
+        inventory(a={"netwarp_commands": {"p1": {"down": "x"}}})
 
 
 def test_a_users_command_takes_the_link_down_and_up_at_its_time(tmp_path: Path) -> None:
-    cell, commands, said = commanded(tmp_path, '#!/bin/sh\necho "$1 $NETWARP_LINK $NETWARP_ACTION" >>said\n')
+    cell, commands = commanded(tmp_path, '#!/bin/sh\necho "$1 $NETWARP_LINK $NETWARP_ACTION" >>said\n')
     t0_ns = time.time_ns()
     over = threading.Event()
     with commands.play(cell, t0_ns) as played:
         while len(played) < 2:
             over.wait(0.01)
-    assert said.read_text() == "down p1 down\nup p1 up\n"
+    assert (tmp_path / "said").read_text() == "down p1 down\nup p1 up\n"
     assert [(each.action, each.at_ns) for each in played] == [("down", 50_000_000), ("up", 100_000_000)]
     assert all(each.at_ns <= each.began_ns <= each.ended_ns for each in played)
     steps = compile_cell(cell, CLOCK, b"", {}, frozenset({"p1"})).steps
@@ -399,20 +369,19 @@ def test_a_users_command_takes_the_link_down_and_up_at_its_time(tmp_path: Path) 
 
 
 def test_a_link_that_a_command_took_down_is_up_after_a_cell_that_failed(tmp_path: Path) -> None:
-    cell, commands, said = commanded(tmp_path, '#!/bin/sh\necho "$1" >>said\n')
-    later = msgspec.structs.replace(cell.timeline[1], at_ns=10**12)
+    cell, commands = commanded(tmp_path, '#!/bin/sh\necho "$1" >>said\n', up_ns=10**12)
     with (
         pytest.raises(RuntimeError),
-        commands.play(msgspec.structs.replace(cell, timeline=(cell.timeline[0], later)), time.time_ns()) as played,
+        commands.play(cell, time.time_ns()) as played,
     ):
         while not played:
             threading.Event().wait(0.01)
         raise RuntimeError
-    assert said.read_text() == "down\nup\n"
+    assert (tmp_path / "said").read_text() == "down\nup\n"
 
 
 def test_a_command_that_fails_fails_the_cell(tmp_path: Path) -> None:
-    cell, commands, _ = commanded(tmp_path, "#!/bin/sh\necho no such port >&2; exit 3\n")
+    cell, commands = commanded(tmp_path, "#!/bin/sh\necho no such port >&2; exit 3\n")
     with (
         pytest.raises(CellError, match=r"link p1 down .*ended with status 3: no such port"),
         commands.play(cell, time.time_ns()),
@@ -420,10 +389,7 @@ def test_a_command_that_fails_fails_the_cell(tmp_path: Path) -> None:
         threading.Event().wait(0.3)
 
 
-def test_a_commands_time_is_in_the_cells_records(tmp_path: Path) -> None:
-    cell = CellDir(tmp_path / "cell")
-    for folder in (cell.capture, cell.apps):
-        folder.mkdir(parents=True)
+def test_a_commands_time_is_in_the_cells_records(tmp_path: Path, cell: CellDir) -> None:
     merge(cell, {"a": left(tmp_path / "a", 5, 1)}, 5, 700, [Played("p1", "down", 10, 12, 40)])
     records = [json.loads(line) for line in cell.init_log.read_text().splitlines()]
     (event,) = [record for record in records if record["record"] == "timeline"]

@@ -11,23 +11,21 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 from netwarp.core.errors import CellError
-from netwarp.core.types import Cell, Event, Outcome
+from netwarp.core.types import Outcome
 from netwarp.engine.planning import plan_experiment
 from netwarp.experiment.example import EXAMPLE_SPEC
 from netwarp.sandbox.hosts.agent.sandbox import Changes
 from netwarp.sandbox.hosts.backend import HostsBackend
 from netwarp.sandbox.hosts.commands import LinkCommand, LinkCommands
 from netwarp.sandbox.hosts.connection import MachineError, MachineLink
-from netwarp.sandbox.hosts.inventory import Inventory, Machine, from_listing
+from netwarp.sandbox.hosts.inventory import Machine
 from netwarp.sandbox.hosts.placement import place
 from netwarp.store.run_dir import RunDir
-from support.cells import two_path_cell
 from support.checkout import BUILD
+from support.hosts_kit import commanded, inventory
 
 IDLE_AGENT = """
 import os, select, subprocess
@@ -43,14 +41,6 @@ assert not select.select([agent.children.handle], [], [], 0)[0], "and it sleeps 
 os.write(controller, b"one\\n")
 assert agent.line() == b"one"
 """
-
-
-def inventory(**machine: Any) -> Inventory:
-    machines = {
-        "a": {"netwarp_cables": {"x1": "b:x1"}, **machine},
-        "b": {**machine},
-    }
-    return from_listing(Path("inventory.yml"), {"_meta": {"hostvars": machines}, "netwarp": {"hosts": list(machines)}})
 
 
 def test_an_agent_without_a_sandbox_sleeps_again_after_a_child_of_it_ended() -> None:
@@ -91,7 +81,8 @@ def test_a_machine_that_does_not_answer_before_a_cell_fails_that_cell(tmp_path: 
     spec = tmp_path / "example.toml"
     spec.write_text(EXAMPLE_SPEC)
     cell = plan_experiment(spec).cells[0]
-    backend = HostsBackend(BUILD, inventory(ansible_ssh_executable="/bin/false"))
+    unreachable = {"ansible_ssh_executable": "/bin/false"}
+    backend = HostsBackend(BUILD, inventory(a={**unreachable, "netwarp_cables": {"x1": "b:x1"}}, b=unreachable))
     for machine, interface in place(cell, backend.inventory).ends.values():
         backend.held.interfaces[machine] = {interface: {"mac": "02:00:00:00:00:01", "ifindex": 3}}
     run = RunDir(tmp_path / "run")
@@ -102,24 +93,15 @@ def test_a_machine_that_does_not_answer_before_a_cell_fails_that_cell(tmp_path: 
     assert run.cell(cell.id).read_outcome() == outcome
 
 
-def with_link_fault(tmp_path: Path, program: str) -> tuple[Cell, LinkCommands]:
-    """A cell whose link goes down at once, and the program for that."""
-    (tmp_path / "port").write_text(program)
-    (tmp_path / "port").chmod(0o755)
-    event = Event(name="outage", action="link", at_ns=0, link="p1")
-    commands = LinkCommands({"p1": LinkCommand(("./port", "down"), ("./port", "up"))}, tmp_path)
-    return msgspec.structs.replace(two_path_cell(), timeline=(event,)), commands
-
-
 def test_what_a_command_says_need_not_be_utf_8(tmp_path: Path) -> None:
-    cell, commands = with_link_fault(tmp_path, "#!/bin/sh\nprintf 'port \\344\\n'\n")
+    cell, commands = commanded(tmp_path, "#!/bin/sh\nprintf 'port \\344\\n'\n")
     over = threading.Event()
     with commands.play(cell, time.time_ns()) as played:
         until = time.monotonic() + 20
         while not played and time.monotonic() < until:
             over.wait(0.01)
     assert played
-    cell, commands = with_link_fault(tmp_path, "#!/bin/sh\nprintf 'no port \\344\\n' >&2; exit 3\n")
+    cell, commands = commanded(tmp_path, "#!/bin/sh\nprintf 'no port \\344\\n' >&2; exit 3\n")
     with (
         pytest.raises(CellError, match="ended with status 3: no port \N{REPLACEMENT CHARACTER}"),
         commands.play(cell, time.time_ns()),
@@ -129,7 +111,7 @@ def test_what_a_command_says_need_not_be_utf_8(tmp_path: Path) -> None:
 
 def test_any_error_of_a_command_fails_the_cell(tmp_path: Path) -> None:
     """subprocess raises ValueError for a word with a null byte."""
-    cell, _ = with_link_fault(tmp_path, "")
+    cell, _ = commanded(tmp_path, "", down_ns=0)
     commands = LinkCommands({"p1": LinkCommand(("./port\0", "down"), ("./port\0", "up"))}, tmp_path)
     with pytest.raises(CellError, match="a command for a link: ValueError: "), commands.play(cell, time.time_ns()):
         threading.Event().wait(0.3)

@@ -139,10 +139,6 @@ class MachineLink:
 
     def close(self) -> None:
         """End the agent, and wait until it has cleaned up or cannot be reached."""
-        if self._closed.is_set():
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(ANSWER_S)
-            return
         self._closed.set()
         with contextlib.suppress(OSError), self._writing:
             assert self._process.stdin is not None
