@@ -12,12 +12,12 @@ import os
 import platform
 from pathlib import Path
 
-from ..core.errors import CellError
-from ..core.scratch import scratch, write_whole
+from ..core.errors import CellError, StoreError
+from ..core.scratch import scratch
 from ..guestkernel import KernelBuild
 from ..guestkernel.cache import kernels_dir
 from ..plan.sysctls import KernelSysctls
-from ..store.run_dir import CellDir
+from ..store.run_dir import CellDir, write_atomic
 from .live_network import STDERR, STDOUT, guest_shell, shell_status
 from .netns import PROBE
 from .virtual import GuestBackend
@@ -41,10 +41,9 @@ def guest_sysctls(kernel: KernelBuild, backend: GuestBackend) -> KernelSysctls:
         pass  # not asked yet, or by another version
     lines = [line.partition(" ") for line in _ask(backend).splitlines()]
     sysctls = {_name(path): bool(int(mode, 8) & 0o200) for mode, _, path in lines}
-    with contextlib.suppress(OSError):  # a cache that cannot be written: the next call boots a guest again
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        record = {"format": FORMAT, "kernel": kernel.release, "sysctls": sysctls}
-        write_whole(kept, json.dumps(record, indent=1, sort_keys=True) + "\n")
+    record = {"format": FORMAT, "kernel": kernel.release, "sysctls": sysctls}
+    with contextlib.suppress(StoreError):  # a cache that cannot be written: the next call boots a guest again
+        write_atomic(kept, json.dumps(record, indent=1, sort_keys=True).encode() + b"\n")
     return KernelSysctls(named, sysctls)
 
 
