@@ -98,13 +98,13 @@ def links() -> Iterator[tuple[str, int, bytes]]:
             ("null", 0, Loopback(type=2) / raw),
             ("loop", 108, b"\0\0\0\x18" + raw),
             ("raw", 101, raw),
-            *((wrapper, *wrapped(wrapper, raw)) for wrapper in WRAPPED),
+            *((wrapper, *wrapping) for wrapper, wrapping in wrapped(raw).items()),
         ):
             yield f"{link}-{name}-{kind}", link_type, bytes(frame)
 
 
-def wrapped(link: str, ip: bytes) -> tuple[int, bytes]:
-    """The link type and the frame of an IP packet below a link header that is not Ethernet's."""
+def wrapped(ip: bytes) -> dict[str, tuple[int, bytes]]:
+    """The link type and the frame of an IP packet below each link header that is not Ethernet's."""
     v6 = ip[0] >> 4 == 6
     version = b"\x86\xdd" if v6 else b"\x08\0"
     ppp = (b"\0\x57" if v6 else b"\0\x21") + ip
@@ -113,7 +113,7 @@ def wrapped(link: str, ip: bytes) -> tuple[int, bytes]:
     data = b"\x08\x01\0\0" + b"\2\0\0\0\0\2" * 3 + b"\x10\0"
     quality = b"\x88\x03\0\0" + b"\2\0\0\0\0\2" * 3 + b"\x10\0" + b"\2\0\0\0\0\2" + b"\0\0"
     short = b"\x88\x01\0\0" + b"\2\0\0\0\0\2" * 3 + b"\x10\0" + b"\0\0"
-    frames = {
+    return {
         "ppp": (9, ppp),
         "ppp-framed": (9, b"\xff\x03" + ppp),
         "ppp-compressed": (9, ppp[1:]),
@@ -140,18 +140,10 @@ def wrapped(link: str, ip: bytes) -> tuple[int, bytes]:
         "pktap": (258, struct.pack("<III", 108, 1, 1) + b"\0" * 96 + mac + version + ip),
         "mpls-in-ppp": (9, b"\2\x81" + b"\0\1\1\x40" + ip),
     }
-    return frames[link]
 
 
-WRAPPED = (
-    "ppp", "ppp-framed", "ppp-compressed", "ppp-hdlc", "ppp-cisco", "ppp-9-cisco", "ppp-ethernet", "ppp-direction",
-    "cisco-hdlc", "fddi", "atm", "llc-ip", "802.3", "cisco-metadata", "fabricpath", "802.11", "802.11-qos", "radiotap",
-    "radiotap-padded", "prism", "avs", "ppi", "nflog", "pktap", "mpls-in-ppp",
-)  # fmt: skip
-
-
-def tunnelled(tunnel: str, ip: bytes) -> Packet:
-    """The IP packet that carries another one."""
+def tunnelled(ip: bytes) -> dict[str, Packet]:
+    """The IP packets that carry another one, by tunnel."""
     v6 = ip[0] >> 4 == 6
     version = b"\x86\xdd" if v6 else b"\x08\0"
     frame = b"\2\0\0\0\0\2\2\0\0\0\0\1" + version + ip
@@ -159,7 +151,7 @@ def tunnelled(tunnel: str, ip: bytes) -> Packet:
     ends = {"src": "192.0.2.1", "dst": "192.0.2.2"}
     gtp = b"\0\xff" + struct.pack("!HI", len(ip), 77)
     more = struct.pack("!HI", len(ip) + 8, 77)
-    carriers: dict[str, Packet] = {
+    return {
         "ip": IP(**ends, proto=number) / ip,
         "ip-in-v6": IPv6(src="fd01::1", dst="fd01::2", nh=number) / ip,
         "ah": IP(**ends, proto=51) / (bytes([number, 4, 0, 0]) + b"\0" * 20 + ip),
@@ -175,13 +167,6 @@ def tunnelled(tunnel: str, ip: bytes) -> Packet:
         "gtp-extended": IP(**ends) / UDP(sport=9, dport=2152, chksum=0)
         / (b"\x34\xff" + more + b"\0\0\0\x85\1\0\0\0" + ip),
     }  # fmt: skip
-    return carriers[tunnel]
-
-
-TUNNELS = (
-    "ip", "ip-in-v6", "ah", "gre", "gre-all", "gre-ethernet", "pptp", "erspan", "erspan-3", "vxlan", "geneve", "gtp",
-    "gtp-extended",
-)  # fmt: skip
 
 
 def tunnels() -> list[bytes]:
@@ -190,10 +175,11 @@ def tunnels() -> list[bytes]:
     inner += [bytes(V4 / sctp(SCTPChunkData(tsn=n, data=b"y" * 40))) for n in range(3)]
     inner.append(bytes(IP(src="10.0.0.1", dst="10.0.0.2", proto=132, id=9, flags=1) / inner[2][20:44]))
     inner.append(bytes(IP(src="10.0.0.1", dst="10.0.0.2", proto=132, id=9, frag=3) / inner[2][44:]))
-    carried = [tunnelled(tunnel, ip) for tunnel in TUNNELS for ip in inner]
-    carried += [tunnelled(outer, bytes(tunnelled(tunnel, inner[0]))) for tunnel in TUNNELS for outer in TUNNELS[:6]]
+    carried = [packet for ip in inner for packet in tunnelled(ip).values()]
+    for packet in tunnelled(inner[0]).values():
+        carried += itertools.islice(tunnelled(bytes(packet)).values(), 6)
     for tunnel in ("gre", "vxlan", "gtp"):
-        whole = bytes(tunnelled(tunnel, inner[3]))
+        whole = bytes(tunnelled(inner[3])[tunnel])
         proto, body = whole[9], whole[20:]
         for at, more in ((0, 1), (5, 0)):
             piece = body[at * 8 : 40] if more else body[at * 8 :]
@@ -278,15 +264,11 @@ def connection() -> list[bytes]:
     dss = struct.pack("!BBBBQIIHH", 0x20, 0x0D, 0, 0, 0, 1, 1, 30, 0)[1:]
 
     def one(at: int, size: int = 0, **fields: object) -> bytes:
-        tcp = TCP(sport=1000, dport=80, seq=(WRAP + at) % 2**32, ack=6, flags="A")
-        for name, value in fields.items():
-            setattr(tcp, name, value)
+        tcp = TCP(**{"sport": 1000, "dport": 80, "seq": (WRAP + at) % 2**32, "ack": 6, "flags": "A", **fields})
         return bytes(ETHER / V4 / tcp / (b"x" * size))
 
     def other(ack: int, **fields: object) -> bytes:
-        tcp = TCP(sport=80, dport=1000, seq=6, ack=(WRAP + ack) % 2**32, flags="A")
-        for name, value in fields.items():
-            setattr(tcp, name, value)
+        tcp = TCP(**{"sport": 80, "dport": 1000, "seq": 6, "ack": (WRAP + ack) % 2**32, "flags": "A", **fields})
         return bytes(ETHER / BACK4 / tcp)
 
     edges = [(WRAP + n) % 2**32 for n in (20, 30, 50, 60, 2**31, 5, 9, 9)]

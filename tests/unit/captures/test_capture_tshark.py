@@ -11,6 +11,7 @@ import pytest
 from netwarp.captures import Capture, read_captures
 from netwarp.captures.native import NONE, Rows
 from support.captures import POINTS, READ_BYTES, recorded
+from support.tcp_story import Story
 from support.tshark import KEY, time_ns, tshark
 
 ALL = pytest.mark.parametrize(
@@ -216,3 +217,28 @@ def test_new_payload_at_the_receiver_is_what_the_application_read(name: str, nod
         assert new_bytes >= READ_BYTES[name]
     else:
         assert new_bytes == READ_BYTES[name]
+
+
+def test_windows_and_probes(tmp_path: Path) -> None:
+    """tshark knows a probe by its one byte; Linux probes with none, at SND.UNA - 1, and tshark calls that a keep-alive.
+
+    An answer that does not take a probe's byte is a duplicate ACK by RFC 5681's words; tshark has none of zero windows.
+    """
+    story = Story().handshake().data(40, 1).ack(80, 1001, echo=40).data(81, 1001).ack(121, 2001, echo=81, window=0)
+    story.data(300, 2000, 0).ack(340, 2001, window=0).data(700, 2001, 1).ack(740, 2001, window=0)
+    story.ack(900, 2001).data(901, 2001).ack(940, 3001, echo=900, window=400).ack(950, 3001, window=502)
+    story.data(5000, 3000, 0).ack(5040, 3001).data(9000, 3000, 1).ack(9040, 3001)
+    one = story.told(tmp_path).directions[0]
+    probes, alive = (set(one.data.row[np.flatnonzero(mask)].tolist()) for mask in one.probes)
+    linux = {row for row in probes if one.data.payload_bytes[one.data.row == row] == 0}
+    acks = {
+        "zero_window": one.windows.zero,
+        "window_update": one.windows.update,
+        "duplicate_ack": one.reports.duplicate & ~one.windows.zero,
+    }
+    ours = {name: set(one.acks.row[mask].tolist()) for name, mask in acks.items()}
+    ours |= {"zero_window_probe": probes - linux, "keep_alive": alive | linux}
+    rows = tshark([tmp_path / "0.pcap"], tmp_path, [f"tcp.analysis.{name}" for name in ours])
+    assert ours == {name: {place for place, row in enumerate(rows) if row[n]} for n, name in enumerate(ours)}
+    assert set(one.acks.row[one.reports.duplicate & one.windows.zero].tolist()) == {10}
+    assert [len(each) for each in (probes, linux, alive)] == [2, 1, 2]
