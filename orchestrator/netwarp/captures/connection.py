@@ -199,12 +199,6 @@ class Connection:
         return directions
 
     @property
-    def paths(self) -> Sequence[dict[str, Any]]:
-        """The counts per address pair."""
-        paths: list[dict[str, Any]] = self.facts["paths"]
-        return paths
-
-    @property
     def name(self) -> str:
         """Both ends, as text."""
         return f"{self.ends[0]} > {self.ends[1]}"

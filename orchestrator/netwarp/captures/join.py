@@ -63,24 +63,20 @@ def point_orders(seen: Seen, points: int) -> Iterator[PointOrder]:
                     yield PointOrder(*way, tuple(points_in_order), rows)
 
 
-def _components(seen: Seen, key: Key, points: int) -> Iterator[list[int]]:
+def _components(seen: Seen, key: Key, points: int) -> list[list[int]]:
     """Groups of points that share packets of either direction, directly or through other points."""
-    back = (key[1], key[0])
-    there = [point for point in range(points) if len(seen[key].get(point, ())) or len(seen[back].get(point, ()))]
-    left = set(there)
-    while left:
-        group, edge = [], [min(left)]
-        left -= set(edge)
-        while edge:
-            point = edge.pop()
-            group.append(point)
-            for other in sorted(left):
-                pairs = ((seen[way][point], seen[way][other]) for way in (key, back))
-                if any(np.isin(rows["fingerprint"], others["fingerprint"]).any() for rows, others in pairs):
-                    left.discard(other)
-                    edge.append(other)
-        if len(group) > 1:
-            yield sorted(group)
+    ways = (seen[key], seen[key[1], key[0]])
+
+    def share(a: int, b: int) -> bool:
+        return any(np.isin(way[a]["fingerprint"], way[b]["fingerprint"]).any() for way in ways)
+
+    groups: list[list[int]] = []
+    for point in range(points):
+        if any(len(way.get(point, ())) for way in ways):
+            joined = [group for group in groups if any(share(point, other) for other in group)]
+            groups = [group for group in groups if group not in joined]
+            groups.append(sorted([point, *itertools.chain(*joined)]))
+    return sorted(group for group in groups if len(group) > 1)
 
 
 def _order(rows: dict[int, Rows], members: Sequence[int]) -> tuple[list[int], int]:

@@ -72,10 +72,6 @@ def loaded_digest() -> str | None:
     return hashlib.sha256(_loaded()[1]).hexdigest()
 
 
-def _library() -> ctypes.CDLL:
-    return _loaded()[0]
-
-
 @functools.cache
 def _loaded() -> tuple[ctypes.CDLL, bytes]:
     path = library_path()
@@ -122,7 +118,7 @@ def layouts() -> dict[str, np.dtype[Any]]:
     """Name and row dtype of every table, in the order of the library's table numbers. Columns `f[2]` are by
     direction.
     """
-    library = _library()
+    library = _loaded()[0]
     dtypes: dict[str, np.dtype[Any]] = {}
     row_bytes, count, fields = ctypes.c_uint32(), ctypes.c_uint32(), ctypes.POINTER(_Field)()
     while True:
@@ -165,7 +161,7 @@ class CoreHandle:
 
         Raises CaptureError: a file cannot be opened, is not a capture, or has a link type that is not supported.
         """
-        self._library = _library()
+        self._library = _loaded()[0]
         self._open = None
         self.files = tuple(os.fspath(file) for file in files)
         names = list(layouts())

@@ -199,25 +199,15 @@ def _notes(stream: CapturedStream, detailed: int, packet_filter: str | None) -> 
 # Columns of the sources table, and what is said of one record and of several
 COUNTED = (
     ("truncated", "packet is truncated by the snaplen", "packets are truncated by the snaplen"),
-    (
-        "unseen_bytes",
-        "byte of SCTP packets was not captured (snaplen): chunks in it are not counted",
-        "bytes of SCTP packets were not captured (snaplen): chunks in them are not counted",
-    ),
+    ("unseen_bytes", "byte of SCTP packets was not captured (snaplen): chunks in it are not counted",
+     "bytes of SCTP packets were not captured (snaplen): chunks in them are not counted"),
     ("malformed", "packet has an invalid length field", "packets have an invalid length field"),
     ("reassembled", "datagram was reassembled from IP fragments", "datagrams were reassembled from IP fragments"),
-    (
-        "untimed",
-        "record has no time: the time of the previous record is used",
-        "records have no time: the time of the previous record is used",
-    ),
-    (
-        "bad_checksum",
-        "packet has a wrong checksum and was ignored",
-        "packets have a wrong checksum and were ignored",
-    ),
+    ("untimed", "record has no time: the time of the previous record is used",
+     "records have no time: the time of the previous record is used"),
+    ("bad_checksum", "packet has a wrong checksum and was ignored", "packets have a wrong checksum and were ignored"),
     ("other", "frame is neither IP nor ARP", "frames are neither IP nor ARP"),
-)
+)  # fmt: skip
 TUNNELS = {1: "IP in IP", 2: "GRE", 3: "VXLAN", 4: "Geneve", 5: "GTP-U"}  # By `kind` of the tunnels table
 TUNNELS_NAMED = 3
 
@@ -226,9 +216,7 @@ def capture_notes(capture: Capture, source: int) -> list[str]:
     """Sentences about file `source`: what is missing, cut, unreadable or out of order in it. Empty if nothing is."""
     row = capture.sources[source]
     notes = [capture.trouble[source]] if capture.trouble[source] else []
-    for column, singular, plural in COUNTED:
-        if row[column]:
-            notes.append(counted(int(row[column]), singular, plural))
+    notes += [counted(int(row[column]), one, several) for column, one, several in COUNTED if row[column]]
     if row["backwards"]:
         late = counted(
             int(row["backwards"]), "record has an earlier time than the one before",

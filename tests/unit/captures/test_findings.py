@@ -226,7 +226,7 @@ def test_a_snaplen_that_cut_every_tsn_leaves_new_data_unknown(tmp_path: Path) ->
     found = summary(tmp_path, pcap([(time, packet[:50], size) for time, packet, size in whole]))
     forward = found.connections[0].directions[0]
     has(forward, data_chunks=5, payload_bytes=500, new_bytes=None, retransmitted_packets=None, goodput_bit_s=None)
-    assert found.connections[0].paths[0]["retransmitted_chunks"] == [None, 0]
+    assert found.connections[0].facts["paths"][0]["retransmitted_chunks"] == [None, 0]
 
 
 def test_a_restart_names_the_connection_by_its_number(tmp_path: Path) -> None:

@@ -104,13 +104,12 @@ def make_connection(capture: Capture, group: SubflowGroup, direction: int | None
         direction=direction,
         complete=group.complete,
         version=group.version,
-        totals=_totals(capture, group.flows, data, both[1 - direction]) | _lives(lives),
+        totals=_totals(capture, group.flows, data, both[1 - direction], lives),
         series=series,
         events=_events(capture, group, data, names, t0_ns),
         tables={
             "subflows": [
-                _subflow(capture, group, data, number, name, t0_ns) | _life(lives[number], t0_ns)
-                for number, name in enumerate(names)
+                _subflow(capture, group, data, number, name, lives[number], t0_ns) for number, name in enumerate(names)
             ]
         },
     )
@@ -132,7 +131,9 @@ def _data(segments: Rows, group: SubflowGroup, direction: int) -> _Data:
     return _Data(segments[keep], number[keep], data_level(segments[keep], "flow"))
 
 
-def _totals(capture: Capture, flows: Sequence[int], data: _Data, back: _Data) -> dict[str, float | int | None]:
+def _totals(
+    capture: Capture, flows: Sequence[int], data: _Data, back: _Data, lives: tuple[Lifetime, ...]
+) -> dict[str, float | int | None]:
     new, rows = data.level.new_bytes, data.rows
     again = data.level.elsewhere_bytes
     arrivals = rows["time_ns"][new > 0]
@@ -153,25 +154,15 @@ def _totals(capture: Capture, flows: Sequence[int], data: _Data, back: _Data) ->
         "subflow_changes": int((np.diff(carriers) != 0).sum()),
         "addresses_told": int(((options["subtype"] == ADD_ADDR) & (options["flags"] & 1 == 0)).sum()),
         "fails": int((options["subtype"] == MP_FAIL).sum()),
-    }
-
-
-def _lives(lives: tuple[Lifetime, ...]) -> dict[str, float | int | None]:
-    return {
         "subflows_opened": sum(life.asked_ns is not None for life in lives),
         "subflows_joined": sum(life.joined_ns is not None for life in lives[1:]),
         "subflows_lost": sum(life.lost_ns is not None for life in lives),
     }
 
 
-def _life(life: Lifetime, t0_ns: int) -> dict[str, Any]:
-    times = {"asked_s": life.asked_ns, "joined_s": life.joined_ns, "lost_s": life.lost_ns}
-    return {"syns": life.asked} | {
-        name: None if at_ns is None else (at_ns - t0_ns) / 1e9 for name, at_ns in times.items()
-    }
-
-
-def _subflow(capture: Capture, group: SubflowGroup, data: _Data, number: int, name: str, t0_ns: int) -> dict[str, Any]:
+def _subflow(
+    capture: Capture, group: SubflowGroup, data: _Data, number: int, name: str, life: Lifetime, t0_ns: int
+) -> dict[str, Any]:
     flow, mine = group.flows[number], data.of(number)
     rows, level = data.rows[mine], data.level
     options = rows_of_flow(capture, "mptcp_options", flow)
@@ -179,6 +170,10 @@ def _subflow(capture: Capture, group: SubflowGroup, data: _Data, number: int, na
     new = int(level.new_bytes[mine].sum())
     every = int(level.new_bytes.sum())
     when = rows["time_ns"][level.new_bytes[mine] > 0]
+
+    def seconds(at_ns: int | None) -> float | None:
+        return None if at_ns is None else (int(at_ns) - t0_ns) / 1e9
+
     return {
         "subflow": name,
         "flow": flow,
@@ -195,8 +190,12 @@ def _subflow(capture: Capture, group: SubflowGroup, data: _Data, number: int, na
         "retransmitted_segments": int(rows["is_retransmission"].sum()),
         "reinjected_segments": int(level.elsewhere[mine].sum()),
         "reinjected_bytes": int(level.elsewhere_bytes[mine].sum()),
-        "first_new_data_s": (int(when[0]) - t0_ns) / 1e9 if len(when) else None,
-        "last_new_data_s": (int(when[-1]) - t0_ns) / 1e9 if len(when) else None,
+        "first_new_data_s": seconds(when[0] if len(when) else None),
+        "last_new_data_s": seconds(when[-1] if len(when) else None),
+        "syns": life.asked,
+        "asked_s": seconds(life.asked_ns),
+        "joined_s": seconds(life.joined_ns),
+        "lost_s": seconds(life.lost_ns),
     }
 
 

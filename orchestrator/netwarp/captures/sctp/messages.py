@@ -16,7 +16,7 @@ import numpy as np
 from ...core.wire import FIRST, FORWARD_TSN, I_DATA, I_FORWARD_TSN, LAST, UNORDERED
 from ..arrays import ascending_order, before, run_begins, search_ascending
 from ..native import UNKNOWN, Bools, Ints, Rows
-from .transmissions import ChunkColumns, columns
+from .transmissions import ChunkColumns
 
 NEVER = np.iinfo(np.int64).max  # A time later than any other: it did not happen within the capture
 START = np.iinfo(np.int64).min  # A time before any other: there was nothing to wait for
@@ -105,7 +105,7 @@ def messages(chunks: Rows | ChunkColumns, direction: int | None = None, *, whole
     beginning, so each stream's first message has number 0 and the first TSN is 0 (TSNs are relative); otherwise the
     first number seen in each stream is taken as its start.
     """
-    table = columns(chunks)
+    table = chunks if isinstance(chunks, ChunkColumns) else ChunkColumns(chunks)
     known = table["tsn"] >= (0 if whole else UNKNOWN + 1)
     if direction is not None:
         known &= table["direction"] == direction

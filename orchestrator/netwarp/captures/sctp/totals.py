@@ -22,43 +22,28 @@ ROUND_TRIPS = ("rtt_samples", "rtt_min_s", "rtt_mean_s", "rtt_max_s", "heartbeat
 # Shares of limits_s: what limited the data's sender
 LIMITED = ("application_limited_ratio", "receive_window_limited_ratio", "loss_limited_ratio", "unknown_limit_ratio")
 REPEATED = (
-    "fast_retransmitted_chunks",
-    "timeout_retransmitted_chunks",
-    "unknown_retransmitted_chunks",
-    "probe_retransmitted_chunks",
-    "zero_window_probes",
-    "t3_expiries",
-)
+    "fast_retransmitted_chunks", "timeout_retransmitted_chunks", "unknown_retransmitted_chunks",
+    "probe_retransmitted_chunks", "zero_window_probes", "t3_expiries",
+)  # fmt: skip
 CLOSED = ("zero_window_packets", "zero_windows", "zero_window_s")
 # Totals that only the sender's capture can show: None in the receiver's
 AT_SENDER = (
-    "t3_expiries",
-    "outages",
-    "outage_longest_s",
-    "progress_gap_longest_s",
-    "outstanding_max_bytes",
-    "limits_s",
-    *LIMITED,
-    *ROUND_TRIPS,
-)
+    "t3_expiries", "outages", "outage_longest_s", "progress_gap_longest_s", "outstanding_max_bytes", "limits_s",
+    *LIMITED, *ROUND_TRIPS,
+)  # fmt: skip
 # Totals that only the receiver's capture can show: None in the sender's
 AT_RECEIVER = (
-    "hol_blocking_mean_s",
-    "hol_blocking_max_s",
-    "hol_blocking_one_stream_mean_s",
-    "hol_blocking_one_stream_max_s",
-    "sack_delay_mean_s",
-    "sack_delay_max_s",
-)
+    "hol_blocking_mean_s", "hol_blocking_max_s", "hol_blocking_one_stream_mean_s", "hol_blocking_one_stream_max_s",
+    "sack_delay_mean_s", "sack_delay_max_s",
+)  # fmt: skip
 
 
 def totals(association: Association) -> Totals:
     """The totals of docs/metrics.md, "SCTP". Numbers that this capture point cannot show are None and are not
     computed.
     """
-    blind = {"sender": AT_RECEIVER, "receiver": AT_SENDER, "middle": (*AT_RECEIVER, *ROUND_TRIPS)}.get(
-        association.point, ()
-    )
+    points = {"sender": AT_RECEIVER, "receiver": AT_SENDER, "middle": (*AT_RECEIVER, *ROUND_TRIPS)}
+    blind = points.get(association.point, ())
     return {name: None if name in blind else value() for name, value in _all(association).items()}
 
 
@@ -235,10 +220,12 @@ def series(association: Association, t0_ns: int) -> Series:
     def seconds(time_ns: Ints) -> Floats:
         return (time_ns - t0_ns) / 1e9
 
-    round_trips = ("rtt_", "heartbeat_")
-    blind = {"sender": ("hol_",), "receiver": (*round_trips, "outstanding_"), "middle": ("hol_", *round_trips)}.get(
-        association.point, ()
-    )
+    points = {
+        "sender": ("hol_",),
+        "receiver": ("rtt_", "heartbeat_", "outstanding_"),
+        "middle": ("hol_", "rtt_", "heartbeat_"),
+    }
+    blind = points.get(association.point, ())
     result: Series = {}
     beats = association.heartbeats
     level = association.outstanding

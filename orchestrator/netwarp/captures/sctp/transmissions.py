@@ -63,11 +63,6 @@ class ChunkColumns:
         return np.flatnonzero(chosen)
 
 
-def columns(chunks: Rows | ChunkColumns) -> ChunkColumns:
-    """The chunks as columns, whether they are given as rows or as columns."""
-    return chunks if isinstance(chunks, ChunkColumns) else ChunkColumns(chunks)
-
-
 NEVER = np.iinfo(np.int64).max
 GAP_BLOCK, DUPLICATE = 0, 1
 COLUMNS = ("tsn", "time_ns", "path", "user_bytes", "on_other_path")
@@ -80,10 +75,9 @@ class Order:
     received at this capture point; None: not known, or one interface and path.
     """
 
-    def __init__(self, chunks: Rows | ChunkColumns, arrivals_first: int | None) -> None:
+    def __init__(self, table: ChunkColumns, arrivals_first: int | None) -> None:
         self._rank: Ints | None = None
         if arrivals_first is not None:
-            table = columns(chunks)
             self._packets, first = np.unique(table["packet"], return_index=True)
             rows = table.rows[first]
             order = np.lexsort((self._packets, rows["direction"] != arrivals_first, rows["time_ns"]))
@@ -138,9 +132,8 @@ class Transmissions:
         return np.diff(self.packets, append=len(self))
 
 
-def transmissions(chunks: Rows | ChunkColumns, direction: int, order: Order) -> Transmissions:
-    """The transmissions among `chunks`, which must be of one association."""
-    table = columns(chunks)
+def transmissions(table: ChunkColumns, direction: int, order: Order) -> Transmissions:
+    """The transmissions among the chunks of one association."""
     places = np.flatnonzero(table.is_data & (table["direction"] == direction) & (table["tsn"] != UNKNOWN))
     moment = order(table["packet"][places])
     in_order = ascending_order(moment)

@@ -59,23 +59,19 @@ class TcpConnection:
         first, second = self.directions[0].data, self.directions[1].data
         times = [int(side.time_ns[side.syns[0]]) if len(side.syns) else None for side in (first, second)]
         seen = handshake_ns(first, second)
-        answered = None
-        if times[0] is not None and times[1] is not None:
-            answered = (times[1] - times[0]) / 1e9
         syns = [_syn(side) for side in (first, second)]
-        shifts = [NO_SHIFT if self.options_cut else int(shift) for shift in self.row["window_shift"]]
         _, silent = idle_gaps(first, second)
         return {
             "data_direction": self.data_direction,
             "syn_s": None if times[0] is None else (times[0] - self.t0_ns) / 1e9,
-            "syn_ack_after_s": answered,
+            "syn_ack_after_s": None if times[0] is None or times[1] is None else (times[1] - times[0]) / 1e9,
             "response_after_s": self._response_after_s() if self.row["initiator_known"] else None,
             "handshake_rtt_s": None if seen is None else sum(seen) / 1e9,
             "mss_initiator_bytes": int(self.row["mss"][0]) or None,
             "mss_responder_bytes": int(self.row["mss"][1]) or None,
-            "window_shift_initiator": None if shifts[0] == NO_SHIFT else shifts[0],
-            "window_shift_responder": None if shifts[1] == NO_SHIFT else shifts[1],
-            "sack_permitted": None if self.options_cut else _both(syns, SACK_PERMITTED),
+            "window_shift_initiator": self.directions[1].shift,
+            "window_shift_responder": self.directions[0].shift,
+            "sack_permitted": None if (sack := self.directions[0].sack) is None else int(sack),
             "timestamps": None if self.options_cut else _both(syns, TIMESTAMP),
             "ecn": _ecn(syns),
             "idle_gaps": len(silent),

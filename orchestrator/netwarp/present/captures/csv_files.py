@@ -111,13 +111,13 @@ def _flows(summaries: Sequence[FileSummary]) -> Rows:
 
 def _paths(summaries: Sequence[FileSummary]) -> Rows:
     names = dict.fromkeys(
-        name for flow in _kinds(summaries) for path in flow.paths for name in path if name != "addresses"
+        name for flow in _kinds(summaries) for path in flow.facts["paths"] for name in path if name != "addresses"
     )
     rows: Iterator[list[Field]] = (
         [*key, direction, path["addresses"][direction], path["addresses"][1 - direction],
          *(path[name][direction] if name in path else None for name in names)]
         for key, flow in _every_flow(summaries)
-        for path in flow.paths
+        for path in flow.facts["paths"]
         for direction in (0, 1)
     )  # fmt: skip
     return _table("paths", ("file", "flow", "direction", "source", "destination", *names), rows)

@@ -208,10 +208,10 @@ def _streams(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _paths(connection: Connection) -> Lines:
     """The data that each path carried; only if there are several."""
-    if len(connection.paths) < 2:
+    if len(connection.facts["paths"]) < 2:
         return []
     lines: Lines = []
-    for path in connection.paths:
+    for path in connection.facts["paths"]:
         names = ("data_chunks", "sacks", "retransmitted_chunks")
         data, sacks, again = (max(count or 0 for count in path[name]) for name in names)
         text = _parts(counted(data, "DATA", "DATA"), counted(sacks, "SACK"),
