@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from netwarp.captures import read_captures
@@ -41,12 +40,6 @@ def test_both_byte_orders(tmp_path: Path, w: Writer) -> None:
     source = capture.sources[0]
     has(source, big_endian=w is BIG, nanosecond=True, link_type=1, file_bytes=len(file(w)))
     assert capture_notes(capture, 0) == []
-
-
-@pytest.mark.parametrize("pack", [gzip.compress, zstandard.ZstdCompressor().compress], ids=["gzip", "zstd"])
-def test_compressed(tmp_path: Path, pack: object) -> None:
-    capture = read(tmp_path, pack(file(LITTLE)))  # type: ignore[operator]
-    check_transfer(capture)
 
 
 @pytest.mark.parametrize(
