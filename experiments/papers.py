@@ -1,30 +1,28 @@
 """A page over the papers' results: results/papers.html (`make papers`).
 
-Of each paper with reference results: its conclusions and causes with every source's number, by the newest run of this
-checkout (results/NAME/latest, with a link to its report), or by the reference where there is none.
+Of each paper with reference results: the answer, its conclusions and causes with every source's number, by the newest
+run of this checkout (results/NAME/latest, with a link to its report), or by the reference where there is none.
 """
 
 from __future__ import annotations
 
-import csv
 import html
-from collections import Counter
 from pathlib import Path
 
 import reference
-from netwarp.core.outputs import Claim
-from netwarp.engine.run_directory import open_run
-from netwarp.experiment import load_spec
-from netwarp.present.conclusions import CLASSES, verdict_words
-from netwarp.present.style import VERDICTS, verdict_shown
+from netwarp.present.claim_blocks import Statement, statements
+from netwarp.present.conclusions import ClaimGrid, answer, claim_grid
+from netwarp.present.run_data import read_run
+from netwarp.present.style import VERDICTS
+from netwarp.store.run_dir import RunDir
 
 PAGE = reference.ROOT / "results" / "papers.html"
 HEAD = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Papers</title>
 <style>
 body { font: 16px/1.45 sans-serif; max-width: 60rem; margin: 1rem auto; padding: 0 1rem; color: #1a1a1a; }
-li { margin: .4rem 0; } .verdict { font-weight: bold; white-space: nowrap; } .numbers { color: #444; }
-img { max-width: 100%; }
+table { border-collapse: collapse; margin: 1rem 0; } th { text-align: left; font-weight: normal; }
+th, td { padding: .3rem .5rem; vertical-align: top; border-bottom: 1px solid #ccc; }
 </style>
 <h1>Do the papers' conclusions hold?</h1>
 """
@@ -37,31 +35,30 @@ def page(results: Path) -> str:
 
 
 def _paper(name: str, results: Path) -> str:
-    spec = load_spec(reference.ROOT / "experiments" / name)
     latest = results / name / "latest"
     newest = (latest / "tables" / "claims.csv").exists()
-    of_the_run = open_run(latest).plan.claims if newest else reference.kept_claims(name)
-    claims = reference.claims_of(spec.claims, of_the_run)
-    claims_csv = (latest / "tables" if newest else reference.REFERENCE / name) / "claims.csv"
-    rows = [row for row in csv.DictReader(claims_csv.read_text().splitlines()) if not row["condition"]]
-    columns = reference.columns_of(spec, "Linux today")
+    if newest:
+        data = read_run(RunDir(latest))
+        plan, claims, system = data.plan, statements(data), data.system
+    else:
+        plan, claims, system = reference.kept(name)
     report = f' (<a href="{name}/latest/report/index.html">report</a>)' if newest else " (reference results)"
-    parts = [f"<section><h2>{html.escape(name)}: {html.escape(spec.title)}{report}</h2>"]
-    for kind in ("conclusion", "cause"):
-        items = [_claim(row, claims, columns) for row in reference.ordered(rows, spec) if row["class"] == kind]
-        verdicts = Counter(row["verdict"] for row in rows if row["class"] == kind)
-        parts.append(f"<h3>{len(items)} {CLASSES[kind][1]}: {verdict_words(verdicts)}</h3><ul>{''.join(items)}</ul>")
+    parts = [
+        f"<section><h2>{html.escape(name)}: {html.escape(plan.title)}{report}</h2>",
+        f"<p>{html.escape(answer(plan, claims, system))}</p>",
+    ]
+    grid = claim_grid(plan, claims)
+    for title, shown in (("The paper says", (*grid.first, *grid.rest)), ("Because, it says", grid.causes)):
+        heads = "".join(f"<th>{html.escape(head)}" for head in (title, *(head for _, head in grid.columns)))
+        parts.append(f"<table><tr>{heads}{''.join(_claim(grid, claim) for claim in shown)}</table>")
     return "\n".join([*parts, "</section>"])
 
 
-def _claim(row: reference.Row, claims: dict[str, Claim], columns: dict[str, str]) -> str:
-    claim = claims[row["claim"]]
-    numbers = ", ".join(f"{columns[key]} {reference.number(row, key, claim)}" for key in columns if row.get(key))
-    said = f"{VERDICTS[row['verdict']][0]} {verdict_shown(row['verdict'])}"
-    return (
-        f"<li>{row['claim']} {html.escape(claim.text)} <span class=verdict>{said}</span>"
-        f"<br><span class=numbers>{html.escape(numbers)}</span></li>"
-    )
+def _claim(grid: ClaimGrid, claim: Statement) -> str:
+    fields = [
+        f"{VERDICTS[field.verdict][0] if field.verdict else ''} {field.text} {field.note}" for field in grid.row(claim)
+    ]
+    return f"<tr><th>{claim.id} {html.escape(claim.text)}{''.join(f'<td>{html.escape(field)}' for field in fields)}"
 
 
 if __name__ == "__main__":

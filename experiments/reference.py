@@ -1,16 +1,19 @@
 """Reference results of a paper's experiment: keeps those of a run, and writes the numbers of its README from them.
 
-    .venv/bin/python experiments/reference.py RUN...      keep each run in results/reference/NAME and write the README
-    .venv/bin/python experiments/reference.py             write every README again from what is kept
+    .venv/bin/python experiments/reference.py RUN...      keep each run in results/reference/NAME and write the texts
+    .venv/bin/python experiments/reference.py             write every README and docs/verdicts.md from what is kept
 
 Kept are the run as a bundle (plan, tables, hashes of its captures: `netwarp archive verify
 results/reference/NAME/run.tar.xz` runs its cells again), its claims, its figures as SVG, and what it was made with.
+experiments/NAME/answer.md is the answer at length, a template over claims as `[summary]` of claims.toml is.
 """
 
 from __future__ import annotations
 
 import csv
+import functools
 import json
+import re
 import shutil
 import sys
 import tarfile
@@ -20,19 +23,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
 from netwarp.core.numbers import fixed, readable
 from netwarp.core.outputs import Claim
 from netwarp.core.types import from_json
+from netwarp.core.units import counted
 from netwarp.engine.bundles import bundle
 from netwarp.engine.run_directory import open_run
 from netwarp.experiment import Spec, load_spec
 from netwarp.plan.types import Outputs
-from netwarp.present.conclusions import CLASSES, verdict_words
-from netwarp.present.style import verdict_shown
+from netwarp.present.claim_blocks import Statement, statements_of
+from netwarp.present.conclusions import CLASSES, ClaimGrid, answer, claim_grid, filled, verdict_words
+from netwarp.present.style import VERDICTS, verdict_shown
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "results" / "reference"
-BEGIN = "<!-- numbers: experiments/reference.py writes what follows from results/reference -->"
+BEGIN = "<!-- numbers: experiments/reference.py writes what follows (results/reference, claims.toml, answer.md) -->"
 END = "<!-- end of the numbers -->"
 KEPT = "results/reference/{}/run.tar.xz"
 WIDTH = 158
@@ -43,11 +49,13 @@ TABLES = {
                 "needless_sctp"),
 }  # fmt: skip
 """Tables of a run that its README shows, besides its claims."""
-OF_ITS_OWN_UNIT = ("value", "every", "difference", "elasticity")
+ANSWER = "answer.md"
+SIGNS = (
+    "✓ as claimed, ✗ not, ≈ undecided; in the paper's column: by its own numbers. Of several comparisons the one that"
+    " speaks most against the claim; a lead or a difference is of the first named over the second."
+)
 WHOLE = ["only base", "only robustness"]
 """The part of a run of base and robustness together."""
-MOST_TURNS = 3
-"""Of the conditions with another verdict that are named."""
 RULE = (
     "kind", "metric", "metric_b", "a", "b", "over", "levels", "of", "expected", "tolerance", "word", "clock",
 )  # fmt: skip
@@ -105,63 +113,73 @@ def numbers(name: str) -> str:
     """The generated part of an experiment's README."""
     place = REFERENCE / name
     made = json.loads((place / "made.json").read_text())
-    rows = _rows(place / "claims.csv")
     spec = load_spec(ROOT / "experiments" / name)
-    claims = claims_of(spec.claims, kept_claims(name))
-    own = [row for row in rows if not row["condition"]]
-    columns = columns_of(spec, f"Linux {made['kernel']}")
+    plan, claims, system = kept(name)
+    grid = claim_grid(plan, claims)
+    lines = [*_wrapped(answer(plan, claims, system)), ""]
+    if (longer := spec.folder / ANSWER).exists():
+        lines += [line for item in _items(filled(longer.read_text(), claims)) for line in [*_wrapped(item), ""]]
+    if (place / "figures" / f"{made['key_figure']}.svg").exists():
+        lines += [f"![key figure](../../results/reference/{name}/figures/{made['key_figure']}.svg)", ""]
+    lines += [*_grid(grid, grid.first, "the paper says"), "", *_wrapped(SIGNS), ""]
+    if grid.causes:
+        lines += [*_grid(grid, grid.causes, "because, says the paper"), ""]
+    lines += [
+        "All of it:",
+        "",
+        *_counts(claims),
+        "",
+        "The other conclusions, and under which conditions they hold:",
+        "",
+    ]
+    lines += [*_others(grid.rest), ""]
+    for table in TABLES.get(name, ()):
+        if (place / "tables" / f"{table}.csv").exists():
+            lines += [*_table(place / "tables" / f"{table}.csv", table, spec), ""]
     changed = f", with {' and '.join(made['sets'])}" if made["sets"] else ""
     part = "" if made["part"] in (["only base"], WHOLE) else "".join(f" --{text}" for text in made["part"])
     both = f" and `netwarp run {name} --only robustness`" if made["part"] == WHOLE else ""
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in made["outcomes"].items())
-    lines = [
-        *_wrapped(
-            f"`netwarp run {name}{part}`{both}{changed}: {made['cells']} cells ({outcomes}), Linux {made['kernel']}"
-            f" (guest kernel, sha256 {made['kernel_sha256'][:12]}), seed {made['seed']}."
-        ),
-        "",
-    ]
-
-    def said(row: Row) -> list[str]:
-        claim = claims[row["claim"]]
-        found = [f"{columns[name]} {number(row, name, claim)}" for name in columns if row.get(name)]
-        words = ": ".join(part for part in (claim.text.rstrip("."), ", ".join(found)) if part)
-        turns = _turns(row, rows) + _run_lengths(claim, rows)
-        return _wrapped(f"- **{row['claim']}** {words}: **{verdict_shown(row['verdict'])}**{turns}")
-
-    first = [row for row in ordered(own, spec) if row["claim"] in spec.headline]
-    lines += ["What the paper says first (the number that each rule hangs on; in brackets its 95 % interval):", ""]
-    lines += [line for row in first for line in said(row)]
-    lines += ["", "All of it:", "", *_counts(own), ""]
-    if (place / "figures" / f"{made['key_figure']}.svg").exists():
-        lines += [f"![key figure](../../results/reference/{name}/figures/{made['key_figure']}.svg)", ""]
-    lines += ["Causes, each judged by cells without it:", ""]
-    lines += [line for row in own if row["class"] == "cause" and row not in first for line in said(row)]
-    lines += ["", "The other conclusions:", ""]
-    lines += _others([row for row in own if row["class"] == "conclusion" and row not in first], rows)
-    lines.append("")
-    for table in TABLES.get(name, ()):
-        if not (place / "tables" / f"{table}.csv").exists():
-            continue
-        lines += [*_table(place / "tables" / f"{table}.csv", table, spec), ""]
-    lines += [
-        *_wrapped(
-            "Every claim with its numbers: "
-            f"`netwarp compare claims {name} {KEPT.format(name)}`, and claims.csv beside it."
-        ),
-    ]
+    lines += _wrapped(
+        f"Measured by `netwarp run {name}{part}`{both}{changed}: {made['cells']} cells ({outcomes}), Linux"
+        f" {made['kernel']} (guest kernel, sha256 {made['kernel_sha256'][:12]}), seed {made['seed']}. Every claim with"
+        f" its numbers: `netwarp compare claims {name} {KEPT.format(name)}`, and claims.csv beside it."
+    )
     return "\n".join(lines).rstrip()
+
+
+def kept(name: str) -> tuple[Outputs, tuple[Statement, ...], str]:
+    """What a reference was run with, in today's words; its claims; the system that was measured."""
+    made = json.loads((REFERENCE / name / "made.json").read_text())
+    spec = load_spec(ROOT / "experiments" / name)
+    outputs, details = _kept_files(name)
+    today = claims_of(spec.claims, outputs.claims)
+    plan = replace(
+        outputs,
+        claims=tuple(claim if claim.condition else today[claim.id] for claim in outputs.claims),
+        headline=spec.headline,
+        summary=spec.summary,
+    )
+    system = f"Linux {'.'.join(made['kernel'].split('.')[:2])}"
+    return plan, statements_of(plan, _rows(REFERENCE / name / "claims.csv"), details, system), system
+
+
+@functools.cache
+def _kept_files(name: str) -> tuple[Outputs, list[Row]]:
+    """The outputs of a reference's bundle, and the rows of its claim_details.csv."""
+    with tarfile.open(REFERENCE / name / "run.tar.xz", "r:xz") as archive:
+        found = {
+            member.name: archive.extractfile(member).read()  # type: ignore[union-attr]
+            for member in archive
+            if member.name in ("outputs.json", "tables/claim_details.csv")
+        }
+    details = found.get("tables/claim_details.csv", b"").decode().splitlines()
+    return from_json(found["outputs.json"], Outputs), list(csv.DictReader(details))
 
 
 def kept_claims(name: str) -> tuple[Claim, ...]:
     """The claims that a reference was run with; none where nothing is kept."""
-    kept = REFERENCE / name / "run.tar.xz"
-    if not kept.exists():
-        return ()
-    with tarfile.open(kept, "r:xz") as archive:
-        member = archive.extractfile("outputs.json")
-        assert member is not None
-        return from_json(member.read(), Outputs).claims
+    return _kept_files(name)[0].claims if (REFERENCE / name / "run.tar.xz").exists() else ()
 
 
 def claims_of(today: Sequence[Claim], of_the_run: Sequence[Claim]) -> dict[str, Claim]:
@@ -175,23 +193,43 @@ def claims_of(today: Sequence[Claim], of_the_run: Sequence[Claim]) -> dict[str, 
     return claims
 
 
-def columns_of(spec: Spec, measured: str) -> dict[str, str]:
-    """Column of claims.csv -> its title: the sources, what was measured, and the columns of a run."""
-    titles = {source.name: source.title for source in spec.sources} | {"measured": measured}
-    return titles | {column.name: column.title for column in spec.columns}
-
-
 def _rule(claim: Claim | None) -> list[Any]:
     return [getattr(claim, key, None) for key in RULE]
 
 
-def _others(rows: list[Row], every: list[Row]) -> list[str]:
+def _items(text: str) -> list[str]:
+    """The paragraphs and items of a list of a text in Markdown, each on one line."""
+    parts = re.split(r"\n\s*\n|\n(?=- )", text.strip())
+    return [" ".join(part.split()) for part in parts]
+
+
+def _grid(grid: ClaimGrid, claims: Sequence[Statement], title: str) -> list[str]:
+    """A row a claim: its words, and sign and number of each source."""
+    lines = [f"| {title} | {' | '.join(head for _, head in grid.columns)} |", f"| --- |{' --- |' * len(grid.columns)}"]
+    for claim in claims:
+        fields = [
+            " ".join(filter(None, [VERDICTS[field.verdict][0] if field.verdict else "", field.text, field.note]))
+            for field in grid.row(claim)
+        ]
+        lines.append(f"| {' | '.join([f'**{claim.id}** {claim.text}', *fields])} |")
+    return lines
+
+
+def _others(claims: Sequence[Statement]) -> list[str]:
     """A line a verdict with the claims that have it, and where one turns."""
     lines = []
-    for verdict in dict.fromkeys(row["verdict"] for row in rows):
-        names = [f"{row['claim']}{_turns(row, every)}" for row in rows if row["verdict"] == verdict]
+    for verdict in dict.fromkeys(claim.own.verdict for claim in claims):
+        names = [_turning(claim) for claim in claims if claim.own.verdict == verdict]
         lines += _wrapped(f"- {verdict_shown(verdict)}: {', '.join(names)}")
     return lines
+
+
+def _turning(claim: Statement) -> str:
+    """ "C9 (4 of 6; not with failover: RFC 4960)"."""
+    if not claim.held:
+        return claim.id
+    where = f"; {'not' if claim.own.verdict == 'holds' else 'it does'} with {claim.turned}" if claim.turned else ""
+    return f"{claim.id} ({claim.held}{where})"
 
 
 def _table(path: Path, name: str, spec: Spec) -> list[str]:
@@ -238,89 +276,83 @@ def _with_interval(row: Row) -> str:
 
 
 def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    indent = "  " if text.startswith("- ") else ""
+    return textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
-def ordered(rows: list[Row], spec: Spec) -> list[Row]:
-    """The headline first."""
-    first = spec.headline
-    return sorted(rows, key=lambda row: first.index(row["claim"]) if row["claim"] in first else len(first))
-
-
-def _counts(rows: list[Row]) -> list[str]:
+def _counts(claims: Sequence[Statement]) -> list[str]:
     """A line for each class: how many claims, and their verdicts."""
     lines = []
-    for name, (single, several) in CLASSES.items():
-        verdicts = Counter(row["verdict"] for row in rows if row["class"] == name)
-        total = sum(verdicts.values())
-        if total:
-            lines.append(f"- {total} {single if total == 1 else several}: {verdict_words(verdicts)}")
+    for name, words in CLASSES.items():
+        verdicts = Counter(claim.own.verdict for claim in claims if claim.claim_class == name)
+        if verdicts:
+            lines.append(f"- {counted(sum(verdicts.values()), *words)}: {verdict_words(verdicts)}")
     return lines
 
 
-def number(row: Row, column: str, claim: Claim) -> str:
-    """A number as the report has it, its interval (of what was measured), and the rule's verdict as a sign."""
-    text = row.get(column) or ""
-    if not text:
-        return "-"
-    relative = claim.kind not in OF_ITS_OWN_UNIT
-    interval = ""
-    if column == "measured" and row["ci95_low"] and row["ci95_high"]:
-        interval = f" [{_shown(row['ci95_low'], relative)}, {_shown(row['ci95_high'], relative)}]"
-    sign = {"holds": " ✓", "does not hold": " ✗"}.get(row.get(f"{column}_verdict") or "", " ?")
-    return f"{_shown(text, relative)}{interval}{sign}"
-
-
-def _shown(text: str, relative: bool) -> str:
-    value = float(text)
-    return f"{fixed(100 * value, 1 if abs(value) >= 0.01 or not value else 3)} %" if relative else readable(value)
-
-
-def _turns(row: Row, rows: list[Row]) -> str:
-    """In how many of its conditions a claim holds, and those with another verdict, where they were run."""
-    tests = [other for other in rows if other["claim"] == row["claim"]]
-    judged = [other for other in tests if other["verdict"] in ("holds", "does not hold", "inconclusive")]
-    if len(judged) < 2:
-        return ""
-    held = sum(other["verdict"] == "holds" for other in judged)
-    turned = [
-        other["condition"] for other in judged[1:] if other["verdict"] not in (judged[0]["verdict"], "inconclusive")
+def verdicts_page() -> str:
+    """The generated part of docs/verdicts.md: the conclusions of every paper counted, and its answer."""
+    heads = [*VERDICTS]
+    shown = [verdict_shown(head) for head in heads]
+    lines = [
+        f"| paper | conclusions | {' | '.join(shown)} | hold with the settings of then |",
+        f"| --- |{' --- |' * (len(heads) + 2)}",
     ]
-    more = [f"and {len(turned) - MOST_TURNS} more"] if turned[MOST_TURNS:] else []
-    where = f"; turns with {'; '.join([*turned[:MOST_TURNS], *more])}" if turned else ""
-    return f" (holds in {held} of {len(judged)} conditions{where})"
+    answers = []
+    for name in sorted(path.name for path in REFERENCE.iterdir()):
+        plan, claims, system = kept(name)
+        own = [claim for claim in claims if claim.claim_class == "conclusion"]
+        counts = Counter(claim.own.verdict for claim in own)
+        columns = {column.name for column in plan.columns}
+        then = [value.verdict for claim in own for value in claim.own.values if value.name in columns]
+        cells = [str(counts[head] or "") for head in heads]
+        of_then = f"{then.count('holds')} of {len(then)}"
+        lines.append(f"| [{name}](../experiments/{name}) | {len(own)} | {' | '.join(cells)} | {of_then} |")
+        answers += _wrapped(f"- **{name}**. {answer(plan, claims, system)}")
+    return "\n".join([*lines, "", *answers])
 
 
-def _run_lengths(claim: Claim, rows: list[Row]) -> str:
-    """The run lengths for which a claim holds, where it was tested over several."""
-    lengths = claim.a[0].get("run_length", ()) if len(claim.a) == 1 else ()
-    own = lengths[0] if lengths else None
-    tested = [row for row in rows if row["claim"] == claim.id]
-    verdicts: dict[str, str] = {str(own): tested[0]["verdict"]}
-    for row in tested[1:]:
-        factor, _, level = row["condition"].partition("=")
-        if factor == "run_length" and "=" not in level:
-            verdicts[level] = row["verdict"]
-    if own is None or len(verdicts) < 3:
-        return ""
-    held = [
-        level for level in sorted(verdicts, key=lambda level: float(level.split()[0])) if verdicts[level] == "holds"
+_NUMBER = r"[+−-]?\d[\d.,]*"
+RESULT = re.compile(rf"(?<![\w.,-]){_NUMBER}(?:(?:,| to| and| or)\s+{_NUMBER})*\s?%|(?<![\w.])\d[\d.]*\s+times\b")
+"""What looks like a measured number: a share, or a multiple."""
+
+
+def typed(name: str) -> list[str]:
+    """Numbers that stand in an experiment's prose as if they were results: not rendered from its claims, and neither a
+    level of it nor what its claims' texts and sentences say.
+    """
+    spec = load_spec(ROOT / "experiments" / name)
+    known = [text for factor in spec.factors.values() for level in factor.levels for text in (level.name, level.title)]
+    known += [text for claim in spec.claims if claim.sentence for text in (claim.text, claim.sentence.en)]
+    known += [f"{word.source} {100 * word.tolerance:g} %" for word in spec.words]
+    given = {found for text in known for found in re.findall(r"\d[\d.]*", text)}
+    before, after = _around((spec.folder / "README.md").read_text())
+    longer = spec.folder / ANSWER
+    texts = [before, after, longer.read_text() if longer.exists() else "", spec.summary.text if spec.summary else ""]
+    return [
+        match[0]
+        for text in texts
+        for match in RESULT.finditer(re.sub(r"\{[^{}]*\}", "X", text))
+        if match[0][0] in "+−-" or not set(re.findall(r"\d[\d.]*", match[0])) <= given
     ]
-    return f"; for run lengths of {', '.join(held) or 'none'}"
 
 
-def write_readme(name: str) -> None:
-    """Put the numbers into experiments/NAME/README.md, where it has a place for them."""
-    path = ROOT / "experiments" / name / "README.md"
-    if BEGIN not in path.read_text():
-        return
-    before, rest = path.read_text().split(BEGIN)
-    _, after = rest.split(END)
-    path.write_text(f"{before}{BEGIN}\n{numbers(name)}\n{END}{after}")
+def _around(text: str) -> tuple[str, str]:
+    """What stands before and behind the generated part of a text."""
+    return text.split(BEGIN)[0], text.split(END)[1]
+
+
+def write(path: Path, generated: str) -> None:
+    """Put what is generated into a page, where it has a place for it."""
+    text = path.read_text()
+    if BEGIN in text:
+        before, after = _around(text)
+        path.write_text(f"{before}{BEGIN}\n{generated}\n{END}{after}")
 
 
 if __name__ == "__main__":
     for run_dir in sys.argv[1:]:
         keep(Path(run_dir))
-    for kept in sorted(REFERENCE.iterdir()):
-        write_readme(kept.name)
+    for reference in sorted(REFERENCE.iterdir()):
+        write(ROOT / "experiments" / reference.name / "README.md", numbers(reference.name))
+    write(ROOT / "docs" / "verdicts.md", verdicts_page())

@@ -66,8 +66,8 @@ class Value:
 
     @property
     def short(self) -> str:
-        """ "paper" of the source that makes the claims, otherwise the title up to a comma."""
-        return "paper" if self.kind == "paper" else self.title.partition(",")[0]
+        """ "paper" of the source that makes the claims, otherwise the title."""
+        return "paper" if self.kind == "paper" else self.title
 
     @property
     def text(self) -> str:
