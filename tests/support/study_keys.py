@@ -8,17 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from netwarp.experiment import (
-    agent_keys,
-    claim_texts,
-    grammar,
-    loops,
-    options,
-    page_flows,
-    programs,
-    read_claims,
-    schedule,
-)
+from netwarp.experiment import grammar, loops, options, page_flows, programs, read_claims
 from netwarp.experiment.fields import Field
 
 OUT = Path(__file__).parents[2] / "orchestrator/netwarp/experiment/study_keys.pyi"
@@ -30,7 +20,7 @@ HEAD = """\
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias, TypedDict
 
-from .handles import Handle, Key
+from .study import Handle, Key
 
 Name: TypeAlias = str | Handle
 Names: TypeAlias = Sequence[str | Handle]
@@ -45,6 +35,9 @@ RESOLVED_NAMES = (
     "Node",
     "Link",
     "Switch",
+    "Path",
+    "Phase",
+    "End",
     "Page",
     "Objects",
     "Program",
@@ -70,14 +63,17 @@ TABLES: dict[str, tuple[Mapping[str, Field], str]] = {
     "Direction": (grammar.DIRECTION, ""),
     "BothWays": (grammar.BOTH_WAYS, "Direction"),
     "Repeated": (grammar.REPEATED, "BothWays"),
-    "Agent": (agent_keys.ALL_AGENTS, ""),
+    "Agent": (options.ALL_AGENTS, ""),
     "Node": (grammar.NODE, ""),
     "Link": (grammar.LINK, "BothWays"),
     "Switch": (grammar.SWITCH, ""),
+    "Path": (grammar.PATH, ""),
+    "Phase": (grammar.PHASE, ""),
+    "End": (grammar.END, ""),
     "Objects": (page_flows.OBJECTS, ""),
     "Page": (page_flows.PAGE, ""),
     "Program": (programs.PROGRAM, ""),
-    "Burst": (schedule.BURST, ""),
+    "Burst": (options.BURST, ""),
     "Sender": (options.of_role("sender"), ""),
     "Receiver": (options.of_role("receiver"), ""),
     "Flow": (grammar.FLOW, ""),
@@ -96,9 +92,9 @@ TABLES: dict[str, tuple[Mapping[str, Field], str]] = {
     "Cost": (grammar.COST, ""),
     "Answer": (grammar.ANSWER, ""),
     "Source": (read_claims.SOURCE, ""),
-    "Word": (claim_texts.WORD, ""),
+    "Word": (read_claims.WORD, ""),
     "Column": (read_claims.COLUMN, ""),
-    "Amendment": (claim_texts.AMENDMENT, ""),
+    "Amendment": (read_claims.AMENDMENT, ""),
     "Summary": (read_claims.SUMMARY, ""),
     "Claim": ({key: field for key, field in read_claims.CLAIM.items() if key != "id"} | EACH, ""),
     "Top": (
@@ -121,6 +117,8 @@ HANDLES = {
     "Direction": "Key",
     "BothWays": "Direction",
     "Agent": "Key",
+    "Phase": "Key",
+    "End": "Key",
     "Objects": "Key",
     "Page": "Key",
     "Program": "Key",
@@ -154,7 +152,7 @@ def type_of(field: Field, placeholders: bool) -> str:
         case "name":
             return "Name"
         case "names":
-            return "Names"
+            return f"Sequence[str | Handle | {inner}]" if inner else "Names"
         case "texts":
             return "Texts"
         case "integer":

@@ -11,8 +11,7 @@ import msgspec
 from ..core.errors import SpecError
 from ..core.types import Cell, GuestKernel
 from ..experiment import AnyExperiment, Spec, load_experiment
-from ..experiment.profiles import PROFILES, profiles_named
-from ..experiment.stacks import STACKS
+from ..experiment.profiles import PROFILES, STACKS, profiles_named
 from ..plan import make_plan
 from ..plan.changes import cell_changes
 from ..plan.schedules import undisturbed, with_cells

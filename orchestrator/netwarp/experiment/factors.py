@@ -1,20 +1,22 @@
-"""Reads the factors of a spec: their levels and what each changes; and conditions on levels."""
+"""Reads the factors of a spec, their levels and what each changes; the experiments that combine them; and conditions on
+levels.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ..core.metrics.catalogue import METRICS
 from ..core.outputs import ANY_LEVEL, FLOW, looks_like_a_formula
 from ..core.outputs import EXPERIMENT as EXPERIMENT_KEY
 from ..core.schedule_levels import UNDISTURBED, PacketSchedule, ScheduleAction
 from ..core.units import same_value
-from .fields import LONGEST_LEVEL, NAME, check, check_keys, read_names, read_quantity
-from .grammar import FACTOR_KEYS, LEVEL, RESOLVED, SCHEDULE, SCHEDULES, SECTIONS, TOP
+from .fields import LONGEST_LEVEL, NAME, check_keys, decode, read_names, read_quantity
+from .grammar import EXPERIMENT, FACTOR_KEYS, LEVEL, RESOLVED, SCHEDULE, SCHEDULES, SECTIONS, TOP
 from .merge import merge
-from .overrides import KERNEL, find_key, layer_of
 from .problems import Problems, nearest
+from .sections import KERNEL, find_key, layer_of
 from .toml_positions import Item
 
 Condition = dict[str, tuple[str, ...]]
@@ -73,11 +75,9 @@ def read_factors(document: Item, problems: Problems) -> dict[str, FactorSpec]:
         else:
             example = TOP["factor"].example.replace("outage", name[:40])
             problems.add(child, f"must be a table; for example {example}")
-    parameters = document.get("parameter")
-    for name, factor in factors.items():
-        if parameters is not None and name in parameters.table():
-            problems.add(factor.item, f'"{name}" is a parameter too; "{{{name}}}" could mean either: rename one')
     for factor in factors.values():
+        if (name := factor.name) in document.under("parameter"):
+            problems.add(factor.item, f'"{name}" is a parameter too; "{{{name}}}" could mean either: rename one')
         check_condition(factor.item.get("only"), factors, problems)
         if factor.name in factor.only:
             problems.add(factor.item, "its `only` names the factor itself")
@@ -85,11 +85,15 @@ def read_factors(document: Item, problems: Problems) -> dict[str, FactorSpec]:
     return factors
 
 
+def layers(document: Item, factors: Mapping[str, FactorSpec]) -> list[Item]:
+    """The document, and what every level of every factor lays over it."""
+    patches = [level.patch for factor in factors.values() for level in factor.levels]
+    return [document, *(patch for patch in patches if patch is not None)]
+
+
 def with_flows(document: Item, factors: Mapping[str, FactorSpec]) -> dict[str, FactorSpec]:
     """The dimensions that outputs may name: the factors, and FLOW with every flow of the document and of any level."""
-    patches = [level.patch for factor in factors.values() for level in factor.levels if level.patch is not None]
-    sections = [section for layer in (document, *patches) if (section := layer.get("flow")) is not None]
-    names = dict.fromkeys(name for section in sections for name in section.table())
+    names = dict.fromkeys(name for layer in layers(document, factors) for name in layer.under("flow"))
     return {**factors, FLOW: FactorSpec(FLOW, FLOW, tuple(LevelSpec(name, name, None) for name in names), {}, document)}
 
 
@@ -112,14 +116,13 @@ def _read_factor(name: str, item: Item, document: Item, problems: Problems) -> F
         _check_level_names(levels_item, names, problems)
     for key, child in item.table().items():
         if key in FACTOR_KEYS:
-            check(child, FACTOR_KEYS[key], problems)
+            decode(child, FACTOR_KEYS[key], problems)
         else:
             there = (
                 f"; what a level changes is [factor.{name}.level.{key}]" if key in names else nearest(key, FACTOR_KEYS)
             )
             problems.add(child, f'"{key}" is no key of a factor{there}')
-    changes = item.get("level")
-    for key, child in changes.table().items() if changes is not None else ():
+    for key, child in item.under("level").items():
         if key in names:
             check_keys(child, LEVEL, problems, fill=True)
         else:
@@ -282,17 +285,115 @@ def check_experiment(item: Item, experiments: Sequence[str], problems: Problems)
 
 def check_conditions(document: Item, factors: Mapping[str, FactorSpec], problems: Problems) -> None:
     """The `only` and `unless` of every item of a document and of every level's patch."""
-    patches = [level.patch for factor in factors.values() for level in factor.levels if level.patch is not None]
-    for layer in [document, *patches]:
+    for layer in layers(document, factors):
         for section in SECTIONS:
-            named = layer.get(section)
             default = layer.get("default", section)
-            for item in [*(named.table().values() if named is not None else ()), *([default] if default else [])]:
-                for holder in [item, *_listed(item)]:
+            for item in [*layer.under(section).values(), *([default] if default else [])]:
+                for holder in [item, *item.listed("switch_primary")]:
                     check_condition(holder.get("only"), factors, problems)
                     check_condition(holder.get("unless"), factors, problems)
 
 
-def _listed(item: Item) -> Iterator[Item]:
-    switches = item.get("switch_primary")
-    yield from switches.items() if switches is not None else ()
+@dataclass(frozen=True, slots=True)
+class ExperimentSpec:
+    """A full product of `factors`; those in a `zip` group advance together, level by level; `fixed` ones have one
+    level.
+
+    levels: factors that have only some of their levels here.
+    repetitions: the experiment's own; None: the spec's. only_random: cells without randomness are run once.
+    """
+
+    name: str
+    title: str
+    factors: tuple[str, ...]
+    fixed: Mapping[str, str]
+    zips: tuple[tuple[str, ...], ...]
+    item: Item
+    repetitions: int | None = None
+    only_random: bool = False
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def read_experiments(
+    document: Item, factors: Mapping[str, FactorSpec], problems: Problems
+) -> tuple[ExperimentSpec, ...]:
+    """Every [experiment.NAME]; if there is none, one named "main" with all factors."""
+    tables = document.under("experiment")
+    if not tables:
+        _check_schedules(document, tuple(factors), factors, problems)
+        return (ExperimentSpec("main", "", tuple(factors), {}, (), document),)
+    return tuple(_read_experiment(name, child, factors, problems) for name, child in tables.items())
+
+
+def _read_experiment(name: str, item: Item, factors: Mapping[str, FactorSpec], problems: Problems) -> ExperimentSpec:
+    listed = item.get("factors")
+    names = item.texts("factors")
+    for factor in names:
+        if factor not in factors and listed is not None:
+            problems.add(listed.part(factor), f'unknown factor "{factor}"{nearest(factor, factors)}')
+    for key in ("fixed", "levels"):
+        check_condition(item.get(key), factors, problems)
+    fixed = item.levels("fixed")
+    for factor, levels in fixed.items():
+        if factor in names:
+            problems.add(item.get("fixed") or item, f'factor "{factor}" is both varied and fixed')
+        if len(levels) != 1:
+            said = f'"{factor}" is fixed at one level; to vary it, list it in factors'
+            problems.add(item.get("fixed") or item, said)
+    zips = _read_zips(item.get("zip"), names, factors, problems)
+    _check_schedules(item, names, factors, problems)
+    some = item.levels("levels")
+    for factor in some:
+        if factor not in names or any(factor in group for group in zips):
+            said = f'"{factor}" is no factor that this experiment varies by itself (in factors, not in zip)'
+            problems.add(item.get("levels") or item, said)
+    return ExperimentSpec(
+        name,
+        item.text("title", name),
+        tuple(factor for factor in names if factor in factors),
+        {factor: levels[0] if levels else DOES_NOT_APPLY for factor, levels in fixed.items()},
+        zips,
+        item,
+        item.integer("repetitions"),
+        item.text("repeat") == "random",
+        some,
+    )
+
+
+def _check_schedules(item: Item, names: tuple[str, ...], factors: Mapping[str, FactorSpec], problems: Problems) -> None:
+    varied = [name for name in names if name in factors and factors[name].schedule is not None]
+    if len(varied) > 1:
+        said = f"it varies the schedules {', '.join(varied)}; one at a time: each needs an experiment of its own"
+        problems.add(item.get("factors") or item, said)
+
+
+def _read_zips(
+    item: Item | None, names: tuple[str, ...], factors: Mapping[str, FactorSpec], problems: Problems
+) -> tuple[tuple[str, ...], ...]:
+    groups: list[tuple[str, ...]] = []
+    if item is None:
+        return ()
+    if not isinstance(item.value, list):
+        problems.add(item, f"must be a list of lists of factors; for example {EXPERIMENT['zip'].example}")
+    for child in item.items():
+        group = read_names(child, EXPERIMENT["zip"], problems)
+        unknown = [name for name in group if name not in names or name not in factors]
+        for name in unknown:
+            problems.add(child.part(name), f'"{name}" is not one of this experiment\'s factors{nearest(name, names)}')
+        if isinstance(child.value, list) and len(child.value) < 2:
+            problems.add(child, f"at least two factors go together; for example {EXPERIMENT['zip'].example}")
+        taken = {name for other in groups for name in other}
+        if taken & set(group):
+            problems.add(child, f'"{min(taken & set(group))}" is in two groups')
+        if not unknown:
+            lengths = {name: len(factors[name].levels) for name in group}
+            if len(set(lengths.values())) > 1:
+                shown = ", ".join(f"{name} {count}" for name, count in lengths.items())
+                problems.add(child, f"factors that go together need equally many levels; here: {shown}")
+            for name in group:
+                if factors[name].schedule is not None:
+                    problems.add(child, f'"{name}" is a schedule: its levels are found while it runs, not in step')
+                if factors[name].only:
+                    problems.add(child, f'"{name}" has an `only`; a factor that may not apply cannot be zipped')
+            groups.append(group)
+    return tuple(groups)

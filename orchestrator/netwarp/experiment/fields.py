@@ -1,4 +1,4 @@
-"""The kinds of values that a key of a spec may hold, and the check of a value against its kind."""
+"""The kinds of values that a key of a spec may hold, the check of a value against its kind, and what it means."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import difflib
 import functools
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from ..core.units import EXAMPLES, WORDS, Kind, Quantity, QuantityError, format_quantity, parse_quantity
 from .problems import Problems, nearest
@@ -52,15 +52,18 @@ Type = Literal[
     "quantity", "choice", "name", "names", "text", "texts", "integer", "switch", "levels", "table", "tables", "map",
     "open",
 ]  # fmt: skip
+Value = Quantity | str | int | bool | tuple[str, ...] | dict[str, tuple[str, ...]]
+T = TypeVar("T", bound=Value)
+Word = TypeVar("Word", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
     """One key: the type of its value, a correct example (TOML), and limits in base units.
 
-    names: list of texts. texts: one text or a list of texts. levels: factor -> level or list of levels. map: name ->
-    table of `fields`. open: checked by the code that reads it; its table may have `fields`. A `choice` may also be a
-    table or list where the code that reads it says so.
+    names: list of texts, among which tables of `fields` may stand. texts: one text or a list of texts. levels: factor
+    -> level or list of levels. map: name -> table of `fields`. open: checked by the code that reads it; its table may
+    have `fields`. A `choice` may also be a table or list where the code that reads it says so.
     """
 
     type: Type
@@ -95,7 +98,7 @@ def check_keys(item: Item, fields: Mapping[str, Field], problems: Problems, *, f
             known = next((name for name in ALIASES.get(key, ()) if name in fields), key)
             problems.add(child, f'unknown key "{key}"{_instead(key, child.value, known, fields)}')
         else:
-            check(child, field, problems, fill=fill)
+            decode(child, field, problems, fill=fill)
 
 
 def _instead(key: str, value: object, known: str, fields: Mapping[str, Field]) -> str:
@@ -105,24 +108,29 @@ def _instead(key: str, value: object, known: str, fields: Mapping[str, Field]) -
     return nearest(known, fields)
 
 
-def check(item: Item, field: Field, problems: Problems, *, fill: bool = False) -> None:
-    """Check one value against its field."""
+def decode(item: Item, field: Field, problems: Problems, *, fill: bool = False) -> Value | None:
+    """What a value means; None if it is wrong (the problem is collected), or a table, which is checked only."""
     if fill and isinstance(item.value, str) and is_open(item.value):
-        return
+        return None
     match field.type:
         case "quantity":
-            read_quantity(item, field, problems)
+            return read_quantity(item, field, problems)
         case "names":
-            read_names(item, field, problems)
+            return read_names(item, field, problems)
         case "texts":
-            read_texts(item, field, problems)
+            return read_texts(item, field, problems)
         case "integer":
-            read_integer(item, field, problems)
-        case "switch":
-            if not isinstance(item.value, bool):
-                problems.add(item, f"must be true or false; for example {field.example}")
+            return read_integer(item, field, problems)
+        case "choice" | "name" | "text":
+            return read_text(item, field, problems)
         case "levels":
-            read_levels(item, field, problems)
+            return read_levels(item, field, problems)
+        case "switch" if isinstance(item.value, bool):
+            return item.value
+        case "switch":
+            problems.add(item, f"must be true or false; for example {field.example}")
+        case "table" if not isinstance(item.value, dict):
+            problems.add(item, f"must be a table; for example {field.example}")
         case "table":
             check_keys(item, field.fields or {}, problems, fill=fill)
         case "tables":
@@ -132,10 +140,7 @@ def check(item: Item, field: Field, problems: Problems, *, fill: bool = False) -
                 check_keys(child, field.fields or {}, problems, fill=fill)
         case "map":
             _check_map(item, field, problems, fill)
-        case "choice" | "name" | "text":
-            read_text(item, field, problems)
-        case "open":
-            pass
+    return None
 
 
 def _check_map(item: Item, field: Field, problems: Problems, fill: bool) -> None:
@@ -192,6 +197,20 @@ _parsed = functools.lru_cache(maxsize=1 << 14)(parse_quantity)
 """A text is decoded once, however many cells have it."""
 
 
+def read_span(item: Item, example: str, problems: Problems, *, least_ns: int = 0) -> tuple[int, int] | None:
+    """Two times in ns, from and to, at least so far apart; None if they are wrong (the problem is collected)."""
+    field = Field("quantity", '"45 s"', ("time",))
+    times = [read_quantity(child, field, problems) for child in item.items()]
+    known = [int(time.value) for time in times if time is not None]
+    if len(times) != 2:
+        problems.add(item, f"must be two times, from and to; for example {example}")
+    elif len(known) == 2 and known[1] - known[0] < least_ns:
+        problems.add(item, f"ends before it begins; for example {example}")
+    elif len(known) == 2:
+        return known[0], known[1]
+    return None
+
+
 def _decimal_comma(text: str) -> str:
     """The message about a decimal comma ("0,5 ms") with the correction; "" if there is none."""
     match = _DECIMAL_COMMA.match(text.strip())
@@ -238,17 +257,20 @@ def read_integer(item: Item, field: Field, problems: Problems) -> int | None:
 
 
 def read_names(item: Item, field: Field, problems: Problems) -> tuple[str, ...]:
-    """A list of texts."""
-    if not isinstance(item.value, list) or any(not isinstance(child.value, str) for child in item.value):
-        wrong = [child for child in item.items() if not isinstance(child.value, str)]
+    """A list of texts; where the field has `fields` tables may stand among them, which are checked only."""
+    tables = [child for child in item.items() if isinstance(child.value, dict)] if field.fields else []
+    texts = [child for child in item.items() if not (field.fields and isinstance(child.value, dict))]
+    wrong = [child for child in texts if not isinstance(child.value, str)]
+    if wrong or not isinstance(item.value, list):
         problems.add(wrong[0] if wrong else item, f"must be a list of texts; for example {field.example}")
         return ()
-    names = tuple(str(child.value) for child in item.value)
-    for child in item.value:
-        if field.choices and child.value not in field.choices and not is_open(str(child.value)):
-            problems.add(child, _no_choice(str(child.value), field))
+    for table in tables:
+        check_keys(table, field.fields or {}, problems)
+    names = tuple(str(child.value) for child in texts)
     seen: set[str] = set()
-    for child, name in zip(item.value, names, strict=True):
+    for child, name in zip(texts, names, strict=True):
+        if field.choices and name not in field.choices and not is_open(name):
+            problems.add(child, _no_choice(name, field))
         if name in seen:
             problems.add(child, f'"{name[:40]}" stands there twice; for example {field.example}')
         seen.add(name)
@@ -278,3 +300,75 @@ def read_levels(item: Item, field: Field, problems: Problems) -> dict[str, tuple
             problems.add(child, f"must be a level (text) or a list of levels; for example {field.example}")
         chosen[factor] = tuple(str(level.value) for level in levels)
     return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads the values of a table whose placeholders are filled in. Mistakes are collected, not raised."""
+
+    item: Item
+    fields: Mapping[str, Field]
+    problems: Problems
+
+    def problem(self, key: str, text: str) -> None:
+        """Report a mistake in a key (in the whole table, if the key is missing)."""
+        item = self.item.get(key) or self.item
+        self.problems.add(item.used or item, text)
+
+    def wrong(self, key: str, text: str) -> None:
+        """Report a mistake in a key's value, at the position of the parameter or level if the value was filled in from
+        one.
+        """
+        self.problems.add(self.item.get(key) or self.item, text)
+
+    def has(self, key: str) -> bool:
+        """True if the key is there."""
+        return self.item.get(key) is not None
+
+    def need(self, key: str) -> bool:
+        """True if the key is there; reports it if it is not."""
+        if not self.has(key):
+            self.problem(key, f"{key} is missing; for example {key} = {self.fields[key].example}")
+        return self.has(key)
+
+    def _value(self, key: str, kind: type[T]) -> T | None:
+        item = self.item.get(key)
+        value = decode(item, self.fields[key], self.problems) if item is not None else None
+        return value if isinstance(value, kind) else None
+
+    def quantity(self, key: str) -> Quantity | None:
+        """A quantity with its kind."""
+        return self._value(key, Quantity)
+
+    def whole(self, key: str) -> int | None:
+        """A time, amount or rate in its base unit."""
+        return None if (quantity := self.quantity(key)) is None else int(quantity.value)
+
+    def ratio(self, key: str) -> float:
+        """A ratio 0..1; 0 if there is none."""
+        return 0.0 if (quantity := self.quantity(key)) is None else float(quantity.value)
+
+    def text(self, key: str) -> str | None:
+        """A text, name or choice."""
+        return self._value(key, str)
+
+    def choice(self, key: str, known: Sequence[Word], default: Word) -> Word:
+        """Which of these words stands there."""
+        text = self.text(key)
+        return next((word for word in known if word == text), default)
+
+    def switch(self, key: str) -> bool | None:
+        """True or false."""
+        return self._value(key, bool)
+
+    def integer(self, key: str) -> int | None:
+        """A count."""
+        return self._value(key, int)
+
+    def names(self, key: str) -> tuple[str, ...]:
+        """A list of texts."""
+        return self._value(key, tuple) or ()
+
+    def below(self, item: Item, fields: Mapping[str, Field] | None = None) -> Reader:
+        """A reader of a table inside this one."""
+        return Reader(item, fields or self.fields, self.problems)

@@ -7,9 +7,8 @@ from __future__ import annotations
 from typing import get_args
 
 from ..core.outputs import MOMENTS, MOST_PACKETS, Statistic
-from .agent_keys import ALL_AGENTS
 from .fields import Field, quantity
-from .options import of_role
+from .options import ALL_AGENTS, of_role
 from .page_flows import PAGE
 from .programs import PROGRAM
 
@@ -40,7 +39,7 @@ AQM: dict[str, Field] = {
     "rtt": quantity("time", example='"100 ms"', low=MS, high=100 * S),
     "ack_filter": Field("switch", "true"),
 }
-"""Of every kind; plan/queue_management.py knows which has which."""
+"""Of every kind; plan/impairments.py knows which has which."""
 
 DIRECTION: dict[str, Field] = {
     "rate": quantity("rate", low=1000, high=10**12),
@@ -81,6 +80,11 @@ EXCLUSIVE = (
 )
 """Keys that say the same thing in two ways: one table holds one of them; a patch with one replaces the other."""
 
+PHASE: dict[str, Field] = {"uniform": Field("open", '["0 s", "1 s"]')}
+"""A time that is drawn from the seed, between two times."""
+_PHASE = Field("table", '{ uniform = ["0 s", "1 s"] }', fields=PHASE)
+END: dict[str, Field] = {"hop": Field("name", '"b"')}
+"""The interface of a link's hop towards one of its nodes."""
 LONGER_THAN = quantity("data", example='"1400 B"', low=20, high=65535)
 REPEATED: dict[str, Field] = {
     "action": Field("choice", '"blackhole"', choices=("cut", "blackhole", "change")),
@@ -118,6 +122,8 @@ LINK: dict[str, Field] = {
     "like": Field("name", '"p1"'),
     **CONDITIONS,
 }
+PATH: dict[str, Field] = {key: Field("text", '"p1"') for key in ("sender", "receiver", "back")}
+"""A path by its links: at the sender, at the receiver, and that by which the receiver's own packets leave."""
 SWITCH: dict[str, Field] = {"at": quantity("time", example='"50 s"'), "path": Field("text", '"p2"'), **CONDITIONS}
 FLOW: dict[str, Field] = {
     "from": Field("name", '"a"'),
@@ -125,10 +131,10 @@ FLOW: dict[str, Field] = {
     "protocol": Field("choice", '"sctp"', choices=("tcp", "sctp", "mptcp", "udp", "icmp")),
     "program": Field("open", '"iperf3"', fields=PROGRAM),
     "page": Field("table", '{ objects = { count = 5, size = "13.5 kB" } }', fields=PAGE),
-    "paths": Field("names", '["p1", "p2"]'),
+    "paths": Field("names", '["p1", "p2"]', fields=PATH),
     "port": Field("integer", "5001", low=1, high=65535),
     "start": quantity("time", example='"0.5 s"'),
-    "phase": Field("text", '"uniform(0 s, 1 s)"'),
+    "phase": _PHASE,
     "stop": quantity("time", example='"100 s"'),
     "bytes": quantity("data", example='"10 MB"', low=1),
     "message_size": quantity("data", example='"1452 B"', low=1, high=16 << 20),
@@ -141,13 +147,13 @@ FLOW: dict[str, Field] = {
 EVENT: dict[str, Field] = {
     "action": Field("choice", '"cut"', choices=("cut", "blackhole", "link", "change")),
     "link": Field("name", '"p1"'),
-    "end": Field("text", '"p1.hop:b"'),
+    "end": Field("open", '"b" or { hop = "b" }', fields=END),
     "directions": Field("names", '["forward"]', choices=("forward", "backward")),
     "at": quantity("time", example='"50 s"'),
     "for": quantity("time", example='"10 s"'),
     "every": quantity("time", example='"15 s"', low=MS),
-    "phase": Field("text", '"uniform(0 s, 1 s)"'),
-    "for_phase": Field("text", '"uniform(0 s, 4 s)"'),
+    "phase": _PHASE,
+    "for_phase": _PHASE,
     "longer_than": LONGER_THAN,
     **BOTH_WAYS,
     "like": Field("name", '"outage"'),

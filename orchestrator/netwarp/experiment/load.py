@@ -22,22 +22,18 @@ from ..core.outputs import (
     TimeSeries,
     Word,
 )
-from .experiments import ExperimentSpec, read_experiments
-from .factors import FactorSpec, check_conditions, read_factors, with_flows
+from .factors import ExperimentSpec, FactorSpec, check_conditions, layers, read_experiments, read_factors, with_flows
 from .fields import NAME, check_keys
 from .grammar import RESOLVED, TOP
-from .har_pages import with_archives
 from .loops import expand_outputs
 from .merge import merge
-from .outputs_over_time import read_event_tables, read_time_series
-from .overrides import read_overrides
+from .page_flows import with_archives
 from .problems import Problems, nearest
 from .profiles import shown
 from .published_numbers import read_published
-from .read_answers import read_answers
 from .read_claims import FILE, ClaimReader
-from .read_outputs import Names, OwnMetric, known_metrics, read_figures, read_metrics, read_tables
-from .references import check_references
+from .read_outputs import OutputReader, OwnMetric, known_metrics, read_metrics
+from .sections import check_references, read_overrides
 from .toml_positions import Item, parse_toml, read_bounded
 
 EXPERIMENTS = CHECKOUT / "experiments"
@@ -144,7 +140,7 @@ def read_spec(
     document, overrides = (with_archives(item, folder, files, problems) for item in (document, overrides))
     filled = {key: child for key, child in document.table().items() if key in RESOLVED}
     of_claims = {key: child for key, child in document.table().items() if key in FILE}
-    rest = {key: child for key, child in document.table().items() if key not in filled and key not in of_claims}
+    rest = {key: child for key, child in document.table().items() if key not in RESOLVED and key not in FILE}
     check_keys(document.with_value(rest), {**TOP, **FILE}, problems)
     check_keys(document.with_value(filled), RESOLVED, problems, fill=True)
     for key in ("format", "name", "duration"):
@@ -156,12 +152,11 @@ def read_spec(
     experiments = read_experiments(document, factors, problems)
     own = read_metrics(document, factors, problems)
     metrics = known_metrics(own)
-    names = Names(with_flows(document, factors), tuple(experiment.name for experiment in experiments), metrics)
-    tables = read_tables(document, names, problems)
-    figures = read_figures(document, names, problems)
-    time_series = read_time_series(document, names, problems)
-    event_tables = read_event_tables(document, names, problems)
-    answers = read_answers(document, names, problems)
+    names = tuple(experiment.name for experiment in experiments)
+    known = OutputReader(with_flows(document, factors), names, metrics, problems)
+    tables, figures = known.tables(document), known.figures(document)
+    time_series, event_tables = known.time_series(document), known.event_tables(document)
+    answers = known.answers(document)
     claims_document = document.with_value(of_claims)
     other = _beside(document, "expected", folder, problems)
     if other is not None:
@@ -169,21 +164,20 @@ def read_spec(
             problems.add(child, f"stands in {other.name}, which the key `expected` names; write it there")
         files[other.name] = read_bounded(other)
         claims_document = parse_toml(files[other.name], shown(other), problems) or document.with_value({})
-    reader = ClaimReader(claims_document, names, problems)
+    reader = ClaimReader(claims_document, known)
     sources, claims, columns = reader.sources(), reader.claims(), reader.columns()
     headline, summary = reader.headline(), reader.summary()
     expected: tuple[PublishedNumber, ...] = ()
     published = _beside(document, "published", folder, problems)
     if published is not None:
         files[published.name] = read_bounded(published)
-        known = [source.name for source in sources]
-        expected = read_published(files[published.name], shown(published), known, names, problems)
+        expected = read_published(files[published.name], shown(published), [source.name for source in sources], known)
     for each in own:
         if each.metric.source and all(number.source != each.metric.source for number in expected):
             problems.add(each.item, f'published.csv has no number of "{each.metric.source}"')
     key_figure = _key_figure(document, (*figures, *time_series), problems)
     if len(problems):
-        check_references(document, factors, problems)  # else the plan says it, of every cell
+        check_references(layers(document, factors), problems)  # else the plan says it, of every cell
     problems.check()
     name = document.text("name")
     seed = document.integer("seed")
@@ -213,7 +207,7 @@ def read_spec(
         columns=columns,
         headline=headline,
         summary=summary,
-        words=reader.words(),
+        words=tuple(reader.words.values()),
         key_figure=key_figure,
         claim_places=reader.places,
     )
@@ -236,8 +230,7 @@ def _check_format(document: Item, problems: Problems) -> None:
 
 
 def _check_parameters(document: Item, problems: Problems) -> None:
-    parameters = document.get("parameter")
-    for name, item in parameters.table().items() if parameters is not None else ():
+    for name, item in document.under("parameter").items():
         if not NAME.fullmatch(name) or name in TOP:
             problems.add(
                 item, f'"{name[:40]}" is no name for a parameter: 1 to 32 of a-z 0-9 _ -, and no key of a spec'

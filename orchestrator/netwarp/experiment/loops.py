@@ -56,7 +56,7 @@ def expand_claims(document: Item, fields: Mapping[str, Field], untested: Collect
     if claims is not None:
         turns = [turn for item in claims.items() for _, turn in loops.turns(item, item.get("id"), fields)]
         expanded["claim"] = claims.with_value(
-            [laid(below, turn) if below is not None and _kind(turn) not in untested else turn for turn in turns]
+            [laid(below, turn) if below is not None and turn.text("kind") not in untested else turn for turn in turns]
         )
     loops.check()
     return document.with_value(expanded)
@@ -73,7 +73,7 @@ class Loops:
         loop = document.get(LOOP)
         if loop is not None and not isinstance(loop.value, dict):
             problems.add(loop, 'must be a table of lists; for example networks = [{ network = "wired" }]')
-        self._named = {name: self._list(name, item) for name, item in loop.table().items()} if loop is not None else {}
+        self._named = {name: self._list(name, item) for name, item in document.under(LOOP).items()}
 
     def section(self, section: Item, fields: Mapping[str, Field]) -> Item:
         """A section of named tables, those with `each` once a turn."""
@@ -153,11 +153,6 @@ class Loops:
                     return dataclasses.replace(values[name], turn=turn)
                 value = value.replace(f"{{{name}}}", str(values[name].value))
         return dataclasses.replace(item, value=value, turn=turn)
-
-
-def _kind(claim: Item) -> str:
-    kind = claim.get("kind")
-    return str(kind.value) if kind is not None else ""
 
 
 def laid(below: Item, above: Item) -> Item:

@@ -50,6 +50,7 @@ class Values:
 
     texts: Mapping[str, str]
     places: Mapping[str, Item]
+    problems: Problems
 
     def filled(self, item: Item, name: str) -> Item:
         """The value of `name`, for an item that consists of `"{name}"` only."""
@@ -61,28 +62,28 @@ class Values:
         return Item(self.texts[name], place.file, place.line, place.key, where, item)
 
 
-def substitute(item: Item, values: Values, problems: Problems, context: str) -> Item:
+def substitute(item: Item, values: Values) -> Item:
     """Fill in `{name}` in every text below `item`. A name that cannot be filled in is reported and stays as it is.
 
     A factor that does not apply ("-") has no level to fill in.
     """
     if isinstance(item.value, dict):
-        return item.with_value({key: substitute(v, values, problems, context) for key, v in item.value.items()})
+        return item.with_value({key: substitute(v, values) for key, v in item.value.items()})
     if isinstance(item.value, list):
-        return item.with_value([substitute(v, values, problems, context) for v in item.value])
+        return item.with_value([substitute(v, values) for v in item.value])
     if not isinstance(item.value, str) or "{" not in item.value:
         return item
     text = item.value
     for name in dict.fromkeys(PLACEHOLDER.findall(text)):
         if name not in values.texts:
-            problems.add(item, f'"{{{name}}}" is neither a factor nor a parameter{nearest(name, values.texts)}')
+            said = f'"{{{name}}}" is neither a factor nor a parameter{nearest(name, values.texts)}'
+            values.problems.add(item, said)
             continue
         if values.texts[name] == "-":
-            problems.add(
+            values.problems.add(
                 item,
                 f'"{{{name}}}" has no level here: factor "{name}" does not apply in this cell; add it to the'
                 f" experiment's factors or fixed, or put only = {{ ... }} on this item",
-                context=context,
             )
             continue
         if text == f"{{{name}}}":
@@ -93,9 +94,8 @@ def substitute(item: Item, values: Values, problems: Problems, context: str) -> 
     return Item(text, item.file, item.line, item.key, f"written {json.dumps(item.value, ensure_ascii=False)}")
 
 
-def resolve_parameters(item: Item | None, levels: Mapping[str, str], problems: Problems) -> dict[str, str]:
+def resolve_parameters(table: Mapping[str, Item], levels: Mapping[str, str], problems: Problems) -> dict[str, str]:
     """Parameters with factors and other parameters filled in (at most 8 levels deep, so that a cycle is an error)."""
-    table = item.table() if item is not None else {}
     texts = {name: str(child.value) for name, child in table.items()}
     for _ in range(DEEPEST_PARAMETER):
         known = {**texts, **levels}

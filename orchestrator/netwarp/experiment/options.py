@@ -1,6 +1,7 @@
-"""Options of the apps: `receiver = { rcvbuf = "64 KiB" }` becomes receiver_options {"rcvbuf_bytes": 65536}.
+"""Options of the apps and of agents, a row each (docs/formats.md, The apps; docs/agents.md).
 
-One row per option (docs/formats.md, The apps). The key in the spec has no unit, since its value has one.
+`receiver = { rcvbuf = "64 KiB" }` becomes receiver_options {"rcvbuf_bytes": 65536}: a key of the spec has no unit,
+since its value has one.
 """
 
 from __future__ import annotations
@@ -9,22 +10,38 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..core.types import OptionValue
-from .fields import Field, quantity, read_integer, read_quantity, read_text
+from ..core.units import Quantity
+from .fields import Field, check_keys, decode, quantity, read_integer, read_quantity
 from .problems import Problems, nearest
-from .schedule import LONGEST_LIST, SCHEDULE, SCHEDULE_KEYS
 from .toml_positions import Item
 
-MS, S = 10**6, 10**9
+US, MS, S = 10**3, 10**6, 10**9
+LONGEST_LIST = 256
+"""Numbers in a list option of the apps (apps/common/options.h, NUMBER_LIST_MAX)."""
 BUFFER_MAX = (1 << 30) - 1
 """The kernel's buffer sizes are 31-bit ints, and it doubles what SO_RCVBUF asks for."""
 WINDOW_MAX = 65535
 """Largest TCP window without scaling (RFC 9293, 3.1)."""
-_ALL, _TCP = ("tcp", "sctp", "mptcp"), ("tcp", "mptcp")
-_BOTH = ("sender", "receiver")
+_ALL, _TCP, _SCTP = ("tcp", "sctp", "mptcp"), ("tcp", "mptcp"), ("sctp",)
+_BOTH, _SENDER = ("sender", "receiver"), ("sender",)
 _BUFFER = quantity("data", "bdp", example='"65536 B" or "1 bdp"', low=2048, high=BUFFER_MAX)
+_WINDOW = quantity("data", "bdp", example='"65700 B" or "1 bdp"', low=4096, high=BUFFER_MAX // 4)
 _DEADLINE = quantity("time", example='"30 s"', low=MS, high=86400 * S)
 _RTO = quantity("time", example='"1 s"', low=MS, high=86400 * S)
-_SCTP, _SENDER = ("sctp",), ("sender",)
+_EVERY = quantity("time", example='"1 s"', low=US, high=86400 * S)
+_SIZE = quantity("data", example='"120 B"', low=1, high=16 << 20)
+_SWITCH = Field("switch", "true")
+BURST: dict[str, Field] = {
+    "messages": Field("integer", "3", low=1, high=LONGEST_LIST),
+    "sizes": Field("open", '["120 B", "80 B"]'),
+    "every": _EVERY,
+}
+SCHEDULE: dict[str, Field] = {
+    "interval": _EVERY,
+    "message_rate": quantity("rate", example='"64 kbit/s"', low=1, high=10**12),
+    "burst": Field("table", '{ messages = 3, every = "1 s" }', fields=BURST),
+}
+"""When a sender sends (apps/traffic/schedule.h); without any of them it sends as fast as the kernel accepts data."""
 
 
 def _count(example: str, low: int = 0, high: int = 65535) -> Field:
@@ -47,7 +64,9 @@ STEPS: dict[str, tuple[int, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option: its place in a Cell, the kind of its value, and the protocols and roles that have it."""
+    """An option: its place in a Cell, the kind of its value, and the protocols (or kinds of agents) and roles that have
+    it.
+    """
 
     cell_key: str
     field: Field
@@ -60,21 +79,16 @@ class Option:
 OPTIONS: dict[str, Option] = {
     "rcvbuf": Option("rcvbuf_bytes", _BUFFER),
     "sndbuf": Option("sndbuf_bytes", _BUFFER),
-    "window_clamp": Option(
-        "window_clamp_bytes",
-        quantity("data", "bdp", example='"65700 B" or "1 bdp"', low=4096, high=BUFFER_MAX // 4),
-        ("tcp",),
-        ("receiver",),
-    ),
+    "window_clamp": Option("window_clamp_bytes", _WINDOW, ("tcp",), ("receiver",)),
     "congestion": Option("congestion", Field("name", '"reno"'), _TCP),
     "mss": Option("mss_bytes", quantity("data", example='"1460 B"', low=88, high=32767), ("tcp", "sctp")),
-    "nodelay": Option("nodelay", Field("switch", "true")),
+    "nodelay": Option("nodelay", _SWITCH),
     "initial_window": Option(
         "initial_window_packets", quantity("packets", example='"4 packets"', low=1, high=1000), _TCP, _SENDER
     ),
-    "quick_ack": Option("quick_ack", Field("switch", "true"), _TCP, ("receiver",)),
-    "separate_sends": Option("separate_sends", Field("switch", "true"), _TCP, _SENDER),
-    "streams": Option("streams", Field("integer", "4", low=1, high=65535), ("sctp",)),
+    "quick_ack": Option("quick_ack", _SWITCH, _TCP, ("receiver",)),
+    "separate_sends": Option("separate_sends", _SWITCH, _TCP, _SENDER),
+    "streams": Option("streams", _count("4", 1), _SCTP),
     "rto_initial": Option("rto_initial_ns", _RTO, _SCTP),
     "rto_min": Option("rto_min_ns", _RTO, _SCTP),
     "rto_max": Option("rto_max_ns", _RTO, _SCTP),
@@ -83,10 +97,7 @@ OPTIONS: dict[str, Option] = {
     "pf_retrans": Option("pf_retrans", _count("0"), _SCTP),
     "ps_retrans": Option("ps_retrans", _count("2"), _SCTP),
     "heartbeat_interval": Option(
-        "heartbeat_interval_ns",
-        quantity("time", example='"5 s"', high=86400 * S),
-        _SCTP,
-        off="no_heartbeats",
+        "heartbeat_interval_ns", quantity("time", example='"5 s"', high=86400 * S), _SCTP, off="no_heartbeats"
     ),
     "sack_delay": Option("sack_delay_ns", quantity("time", example='"200 ms"', low=MS, high=500 * MS), _SCTP),
     "sack_frequency": Option("sack_frequency", _count("2", 1), _SCTP),
@@ -96,12 +107,12 @@ OPTIONS: dict[str, Option] = {
     "init_max_timeout": Option(
         "init_max_timeout_ns", quantity("time", example='"8 s"', low=MS, high=65535 * MS), _SCTP, _SENDER
     ),
-    "no_fragments": Option("no_fragments", Field("switch", "true"), _SCTP, _SENDER),
+    "no_fragments": Option("no_fragments", _SWITCH, _SCTP, _SENDER),
     "scheduler": Option(
         "scheduler", Field("choice", '"rr"', choices=("fcfs", "prio", "rr", "fc", "wfq")), _SCTP, _SENDER
     ),
     "stream_values": Option("stream_values", Field("open", "[0, 1]", low=0, high=65535), _SCTP, _SENDER),
-    "unordered": Option("unordered", Field("switch", "true"), _SCTP, _SENDER),
+    "unordered": Option("unordered", _SWITCH, _SCTP, _SENDER),
     "ppid": Option("ppid", _count("60", high=2**32 - 1), _SCTP, _SENDER),
     "lifetime": Option("lifetime_ns", quantity("time", example='"500 ms"', low=MS, high=86400 * S), _SCTP, _SENDER),
     "max_retransmissions": Option("max_retransmissions", _count("3"), _SCTP, _SENDER),
@@ -109,17 +120,49 @@ OPTIONS: dict[str, Option] = {
     "pacing_rate": Option(
         "pacing_rate_bit_s", quantity("rate", example='"2 Mbit/s"', low=8, high=10**12), ("tcp",), _SENDER
     ),
-    **{name: Option(cell_key, SCHEDULE[name], _ALL, _SENDER) for name, cell_key in SCHEDULE_KEYS.items()},
-    "sample_interval": Option(
-        "sample_interval_ns", quantity("time", example='"10 ms"', high=3600 * S), _ALL, ("sender",)
-    ),
-    "tracepoints": Option("tracepoints", Field("switch", "true"), _ALL, _SENDER),
+    "interval": Option("interval_ns", SCHEDULE["interval"], _ALL, _SENDER),
+    "message_rate": Option("interval_ns", SCHEDULE["message_rate"], _ALL, _SENDER),
+    "burst": Option("burst_bytes", SCHEDULE["burst"], _ALL, _SENDER),
+    "sample_interval": Option("sample_interval_ns", quantity("time", example='"10 ms"', high=3600 * S), _ALL, _SENDER),
+    "tracepoints": Option("tracepoints", _SWITCH, _ALL, _SENDER),
     "arch": Option("arch", Field("choice", '"arm64"', choices=("arm64",)), _ALL, _SENDER),
-    "bare": Option("bare", Field("switch", "true"), _SCTP, _SENDER),
+    "bare": Option("bare", _SWITCH, _SCTP, _SENDER),
     "connect_deadline": Option("connect_deadline_ns", _DEADLINE),
     "stall_deadline": Option("stall_deadline_ns", _DEADLINE),
-    "close": Option("close", Field("choice", '"abort"', choices=("abort", "graceful")), _ALL, ("sender",)),
+    "close": Option("close", Field("choice", '"abort"', choices=("abort", "graceful")), _ALL, _SENDER),
 }
+ALIASES = {"cc": "congestion", "congestion_control": "congestion", "buffer": "sndbuf", "interval_s": "interval"}
+"""Words of other tools -> the option that is meant."""
+
+AGENT_KINDS = ("snoop", "mtcp", "itcp-proxy")
+NO_AGENT = "none"
+AGENT_EXAMPLE = '"snoop" or { kind = "snoop", cache = "100 packets" }'
+FORWARDING = ("snoop", "mtcp")
+"""Kinds that sit on the forwarding path: packets go through their queue."""
+_ANY_AGENT = {
+    "kind": Field("choice", '"snoop"', choices=(*AGENT_KINDS, NO_AGENT)),
+    "link": Field("name", '"air"'),
+    "dies_at": quantity("time", example='"10 s"', high=86400 * S),
+}
+_TOLD = {"told": Field("choice", '"return"', choices=("nothing", "return", "both"))}
+_WAIT = quantity("time", example='"100 ms"', low=MS, high=3600 * S)
+AGENT_OPTIONS: dict[str, Option] = {
+    "cache": Option("cache_packets", quantity("packets", example='"100 packets"', low=1, high=4096), ("snoop", "mtcp")),
+    "timeout_min": Option("timeout_min_ns", _WAIT, ("snoop",)),
+    "retransmissions": Option("retransmissions", _count("10", 1, 1000), ("snoop",)),
+    "away_after": Option("away_after_ns", _WAIT, ("mtcp",)),
+    "hold": Option("hold_ns", _WAIT, ("mtcp",)),
+    "buffer": Option("buffer_bytes", quantity("data", example='"64 KiB"', low=2048, high=1 << 29), ("itcp-proxy",)),
+    "congestion": Option("congestion", Field("name", '"reno"'), ("itcp-proxy",)),
+    "sack": Option("sack", Field("choice", '"pass"', choices=("hide", "pass")), ("snoop",)),
+}
+ALL_AGENTS = _ANY_AGENT | _TOLD | {name: option.field for name, option in AGENT_OPTIONS.items()}
+
+
+def agent_fields(kind: str) -> dict[str, Field]:
+    """The keys of an agent of one kind."""
+    own = {name: option.field for name, option in AGENT_OPTIONS.items() if kind in option.protocols}
+    return _ANY_AGENT | (_TOLD if kind == "mtcp" else {}) | own
 
 
 def of_role(role: str) -> dict[str, Field]:
@@ -127,52 +170,59 @@ def of_role(role: str) -> dict[str, Field]:
     return {name: option.field for name, option in OPTIONS.items() if role in option.roles}
 
 
-ALIASES = {"cc": "congestion", "congestion_control": "congestion", "buffer": "sndbuf", "interval_s": "interval"}
-"""Words of other tools -> the option that is meant."""
-
-
 def read_options(
     item: Item | None, role: str, protocol: str, bdp_bytes: int | None, problems: Problems
 ) -> dict[str, OptionValue]:
-    """The options of one app, in the order of its table. bdp_bytes: value of "1 bdp" on the flow's first path (None: no
-    rate).
-    """
-    values: dict[str, OptionValue] = {}
-    table: Mapping[str, Item] = item.table() if item is not None else {}
+    """The options of one app. bdp_bytes: value of "1 bdp" on the flow's first path (None: no rate)."""
     if item is not None and not isinstance(item.value, dict):
         problems.add(item, 'must be a table; for example { rcvbuf = "64 KiB" }')
+    table: Mapping[str, Item] = item.table() if item is not None else {}
     valid = {name for name, option in OPTIONS.items() if role in option.roles and protocol in option.protocols}
-    for name, child in table.items():
+    for name in [name for name in table if name not in valid]:
         option = OPTIONS.get(name)
-        if option is None or name not in valid:
-            of = f"; it is one of a {' or '.join(option.protocols)} {' or '.join(option.roles)}" if option else ""
-            why = f"no option of a {protocol} {role}{of}" if option else f'unknown option "{name}"'
-            problems.add(child, f"{why}{nearest(ALIASES.get(name, name), sorted(valid)) if not option else ''}")
+        if option is None:
+            why = f'unknown option "{name}"{nearest(ALIASES.get(name, name), sorted(valid))}'
+        else:
+            of = f"{' or '.join(option.protocols)} {' or '.join(option.roles)}"
+            why = f"no option of a {protocol} {role}; it is one of a {of}"
+        problems.add(table[name], why)
+    values: dict[str, OptionValue] = {}
+    for name, option in OPTIONS.items():
+        if name not in table or name not in valid or name in SCHEDULE:  # the size of a message decides a schedule
             continue
-        if name in SCHEDULE:  # read_schedule() does: it has to know the size of a message
-            continue
+        child = table[name]
         if option.off is not None and child.value == "off":
             values[option.off] = True
             continue
-        value = _value(child, option.field, bdp_bytes, problems)
+        value = read_option(child, option, problems, bdp_bytes)
         if name == "window_clamp" and isinstance(value, int):
             value = _window(child, value, problems)
-        if value is not None and _whole(child, option, value, problems):
+        if value is not None:
             values[option.cell_key] = value
-    if "window_clamp" in table and "rcvbuf" in table and "window_clamp_bytes" in values:
+    if "rcvbuf" in table and "window_clamp_bytes" in values:
         problems.add(table["rcvbuf"], "window_clamp sets the receive buffer too; give one of the two")
     _together(table, values, problems)
-    keys = [key for option in OPTIONS.values() for key in (option.cell_key, option.off)]
-    return {key: values[key] for key in keys if key is not None and key in values}
+    return values
 
 
-def _whole(item: Item, option: Option, value: OptionValue, problems: Problems) -> bool:
-    """True if the kernel can represent the value exactly; otherwise the problem is collected."""
+def read_option(item: Item, option: Option, problems: Problems, bdp_bytes: int | None = None) -> OptionValue | None:
+    """An option's value in its base unit; None if it is wrong (the problem is collected)."""
+    field = option.field
+    if field.type == "open":
+        return _list(item, field, problems)
+    value = decode(item, field, problems)
+    if not isinstance(value, Quantity):
+        return value if isinstance(value, OptionValue) else None
+    if value.kind == "bdp" and bdp_bytes is None:
+        said = f"'{item.value}': the flow's first path has no rate, so no bdp; write for example \"64 KiB\""
+        problems.add(item, said)
+        return None
+    whole = max(int(field.low or 1), round(value.value * (bdp_bytes or 0))) if value.kind == "bdp" else int(value.value)
     unit, words = STEPS.get(option.cell_key, (1, ""))
-    if isinstance(value, int) and value % unit:
-        problems.add(item, f"'{item.value}': the kernel takes {words}; for example {option.field.example}")
-        return False
-    return True
+    if whole % unit:
+        problems.add(item, f"'{item.value}': the kernel takes {words}; for example {field.example}")
+        return None
+    return whole
 
 
 def _together(table: Mapping[str, Item], values: Mapping[str, OptionValue], problems: Problems) -> None:
@@ -197,41 +247,58 @@ def _window(item: Item, value: int, problems: Problems) -> int:
     step = 2
     while value // step > WINDOW_MAX:
         step *= 2
-    if value % step and "bdp" not in str(item.value):
-        problems.add(
-            item, f'a window of that size is offered in steps of {step} B; for example "{value // step * step} B"'
-        )
-    return value // step * step
-
-
-def _value(item: Item, field: Field, bdp_bytes: int | None, problems: Problems) -> OptionValue | None:
-    if field.type == "quantity":
-        quantity = read_quantity(item, field, problems)
-        if quantity is None or quantity.kind != "bdp":
-            return None if quantity is None else int(quantity.value)
-        if bdp_bytes is None:
-            problems.add(
-                item, f"'{item.value}': the flow's first path has no rate, so no bdp; write for example \"64 KiB\""
-            )
-            return None
-        return max(int(field.low or 1), round(quantity.value * bdp_bytes))
-    if field.type == "integer":
-        return read_integer(item, field, problems)
-    if field.type == "switch":
-        if not isinstance(item.value, bool):
-            problems.add(item, f"must be true or false; for example {field.example}")
-            return None
-        return item.value
-    if field.type == "open":
-        return _list(item, field, problems)
-    return read_text(item, field, problems)
+    announced = value // step * step
+    if value != announced and "bdp" not in str(item.value):
+        problems.add(item, f'a window of that size is offered in steps of {step} B; for example "{announced} B"')
+    return announced
 
 
 def _list(item: Item, field: Field, problems: Problems) -> str | None:
     """A list of whole numbers in the form of the apps' options: "0,1"."""
-    children = item.items() if isinstance(item.value, list) else []
-    if not 1 <= len(children) <= LONGEST_LIST:
+    if not 1 <= len(item.items()) <= LONGEST_LIST:
         problems.add(item, f"must be a list of 1 to {LONGEST_LIST} whole numbers; for example {field.example}")
         return None
-    numbers = [read_integer(child, field, problems) for child in children]
+    numbers = [read_integer(child, field, problems) for child in item.items()]
     return None if None in numbers else ",".join(str(number) for number in numbers)
+
+
+def read_schedule(sender: Item | None, message_bytes: int, problems: Problems) -> dict[str, OptionValue]:
+    """interval_ns (int) and burst_bytes (sizes separated by commas) of a sender; empty for a saturated one.
+
+    message_bytes: size of a message for which the schedule gives none.
+    """
+    table = sender.table() if sender is not None else {}
+    given = [name for name in SCHEDULE if name in table]
+    if len(given) > 1:
+        problems.add(table[given[1]], f"{given[0]} says when messages are sent already; leave one of the two out")
+    if len(given) != 1:
+        return {}
+    name, item = given[0], table[given[0]]
+    if name == "burst":
+        return _burst(item, message_bytes, problems)
+    quantity = read_quantity(item, SCHEDULE[name], problems)
+    if quantity is None:
+        return {}
+    interval_ns = int(quantity.value) if name == "interval" else round(message_bytes * 8 * S / quantity.value)
+    if interval_ns < US:
+        problems.add(item, f"messages of {message_bytes} B would come less than 1 us apart; send larger ones")
+    return {"interval_ns": interval_ns}
+
+
+def _burst(item: Item, message_bytes: int, problems: Problems) -> dict[str, OptionValue]:
+    before = len(problems)
+    check_keys(item, BURST, problems)
+    example = f"; for example {SCHEDULE['burst'].example}"
+    messages, sizes, every = (item.get(key) for key in BURST)
+    if every is None:
+        problems.add(item, f"every is missing{example}")
+    if (messages is None) == (sizes is None):
+        problems.add(item, f"needs either messages (how many) or sizes (of each){example}")
+    if sizes is not None and not 1 <= len(sizes.items()) <= LONGEST_LIST:
+        problems.add(sizes, f"must be a list of 1 to {LONGEST_LIST} sizes; for example {BURST['sizes'].example}")
+    read = [read_quantity(child, _SIZE, problems) for child in item.listed("sizes")]
+    interval = read_quantity(every, _EVERY, problems) if every is not None else None
+    if len(problems) > before or interval is None:
+        return {}
+    burst = [int(size.value) for size in read if size is not None] or [message_bytes] * (item.integer("messages") or 0)
+    return {"interval_ns": int(interval.value), "burst_bytes": ",".join(str(size) for size in burst)}

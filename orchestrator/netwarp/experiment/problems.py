@@ -22,6 +22,8 @@ class Problems:
     def __init__(self) -> None:
         self._messages: dict[str, str] = {}
         self._said = 0
+        self.context = ""
+        """The cell that is planned: named with a problem that it shows first, and no part of the problem's identity."""
 
     def __len__(self) -> int:
         """Number of reports; the same problem in two cells counts twice."""
@@ -32,16 +34,16 @@ class Problems:
         """Number of different problems."""
         return len(self._messages)
 
-    def add(self, item: Item, text: str, *, context: str = "") -> None:
-        """A problem at a value. `context` (the cell or turn that showed it first) is not part of its identity."""
+    def add(self, item: Item, text: str) -> None:
+        """A problem at a value."""
         text = f"{text} ({item.note})" if item.note else text
-        self.add_at(item.file, item.line, item.key, text, context=context or item.turn)
+        self.add_at(item.file, item.line, item.key, text, item.turn)
 
-    def add_at(self, file: str, line: int, key: str, text: str, *, context: str = "") -> None:
-        """A problem at a position; line 0 stands for the command line."""
+    def add_at(self, file: str, line: int, key: str, text: str, turn: str = "") -> None:
+        """A problem at a position; line 0 stands for the command line. turn: of the loop that shows it first."""
         place = f"{file}:{line}" if line else file
         message = harmless(f"{place}: {key}: {text}" if key else f"{place}: {text}")
-        self._messages.setdefault(message, context)
+        self._messages.setdefault(message, self.context or turn)
         self._said += 1
 
     def check(self) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 from ..core.outputs import EXPERIMENT, PublishedNumber
 from .factors import DOES_NOT_APPLY
-from .problems import Problems, nearest
-from .read_outputs import Names
+from .problems import nearest
+from .read_outputs import OutputReader
 from .toml_positions import LARGEST_FILE_BYTES
 
 REQUIRED = ("source", "metric", "value")
@@ -21,16 +21,16 @@ SEVERAL = " | "
 
 
 def read_published(
-    text: bytes, file: str, sources: Collection[str], names: Names, problems: Problems
+    text: bytes, file: str, sources: Collection[str], known: OutputReader
 ) -> tuple[PublishedNumber, ...]:
     """Every row of the file; collects all mistakes, each with its line and column."""
-    reader = _Reader(file, sources, names, problems)
+    reader = _Reader(file, sources, known)
     return tuple(number for line, row in reader.rows(text) if (number := reader.number(line, row)) is not None)
 
 
 class _Reader:
-    def __init__(self, file: str, sources: Collection[str], names: Names, problems: Problems) -> None:
-        self._file, self._sources, self._names, self._problems = file, sources, names, problems
+    def __init__(self, file: str, sources: Collection[str], known: OutputReader) -> None:
+        self._file, self._sources, self._names, self._problems = file, sources, known, known.problems
 
     def rows(self, text: bytes) -> Iterator[tuple[int, dict[str, str]]]:
         """Line and fields of every row; none where the file or its header is not as it must be."""

@@ -1,7 +1,10 @@
-"""Reads claims.toml: the claims to test, and the sources of published numbers. Grammar: docs/spec.md, Claims."""
+"""Reads claims.toml: the claims to test with what they quote from the paper, and the sources of published numbers.
+Grammar: docs/spec.md, Claims.
+"""
 
 from __future__ import annotations
 
+import datetime
 import itertools
 from collections.abc import Mapping
 from typing import get_args
@@ -9,7 +12,9 @@ from typing import get_args
 import msgspec
 
 from ..core.outputs import (
+    Amendment,
     Claim,
+    ClaimClass,
     ClaimClock,
     ClaimKind,
     Column,
@@ -22,16 +27,18 @@ from ..core.outputs import (
     Word,
 )
 from ..core.units import base_values, same_value
-from .claim_texts import AMENDMENT, TEXTS, WORD, read_amendments, read_class, read_sentence, read_words
 from .factors import DOES_NOT_APPLY, RESERVED_COLUMNS
-from .fields import Field, check_keys, read_text
+from .fields import Field, check_keys
 from .grammar import OF_EXPERIMENT
 from .loops import expand_claims, laid
-from .problems import Problems, nearest
-from .read_outputs import Names, read_experiment, read_flows, read_metric, read_where, with_usual
+from .problems import nearest
+from .read_outputs import OutputReader
 from .toml_positions import Item
 
 KINDS: tuple[ClaimKind, ...] = get_args(ClaimKind)
+CLASSES: tuple[ClaimClass, ...] = get_args(ClaimClass)
+SOURCE_KINDS: tuple[SourceKind, ...] = get_args(SourceKind)
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 GAINS = frozenset({"gain", "mean_gain", "pooled_gain"})
 TWO_SIDED = frozenset({"greater", "less", "equal", "mean_greater", "difference", *GAINS})
 NEEDS_OVER = frozenset({"constant", "varies", "elasticity", "increasing", "decreasing"})
@@ -39,7 +46,9 @@ ALONE = frozenset({"value", "every", "elasticity"})
 NEEDS_EXPECTED = frozenset({"mean", "difference", *ALONE, *GAINS})
 _TEXT = Field("text", '"Table 5"')
 _OPEN = Field("open", '{ variant = "tcp" }')
-SOURCE_KINDS: tuple[SourceKind, ...] = get_args(SourceKind)
+SENTENCE = {"ko": Field("text", '"TCP가 가장 우수하다."'), "en": Field("text", '"TCP performs best."')}
+AMENDMENT = {"date": Field("text", '"2026-11-22"'), "reason": Field("text", '"the paper says depends on"')}
+WORD = {"tolerance": Field("open", "0.143"), "source": Field("text", '"Table 6: 0.080 against 0.070"')}
 SOURCE = {
     "title": Field("text", '"Choi, Lee 2009"'),
     "kind": Field("choice", '"simulator"', choices=SOURCE_KINDS),
@@ -64,7 +73,9 @@ CLAIM = {
     "tolerance": _OPEN,
     "reason": _TEXT,
     "clock": Field("choice", '"wall"', choices=("wall",)),
-    **TEXTS,
+    "class": Field("choice", '"conclusion"', choices=CLASSES),
+    "paper": Field("open", '{ ko = "TCP가 가장 우수하다.", en = "TCP performs best." }'),
+    "amended": Field("open", '["words"] or [{ date = "2026-11-22", reason = "the paper says: depends on" }]'),
 }
 UNTESTED = ("later", "untestable")
 """Kinds without a test: not yet, and never on this instrument."""
@@ -74,7 +85,6 @@ SUMMARY = {
     "text": Field("text", '"Mostly: SCTP beats TCP in every outage, by {C6.measured} or more."'),
     "presumes": Field("open", '{ C6 = "holds", C21 = "does not hold" }'),
 }
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 FORMS = ("size", "times", "interval")
 """Forms of a number in a text: without its sign, as a multiple, its interval alone."""
 FILE = {
@@ -91,37 +101,48 @@ FILE = {
 class ClaimReader:
     """Reads one claims.toml against a spec's factors and metrics, and collects all mistakes."""
 
-    def __init__(self, document: Item, names: Names, problems: Problems) -> None:
-        document = expand_claims(document, CLAIM, (*UNTESTED, "mean"), problems)
-        self._document, self._names, self._problems = document, names, problems
+    def __init__(self, document: Item, known: OutputReader) -> None:
+        self._known, self._problems = known, known.problems
+        self._document = document = expand_claims(document, CLAIM, (*UNTESTED, "mean"), known.problems)
         self.places: dict[str, Item] = {}
         """Claim, by its name -> where it is written."""
-        check_keys(document, FILE, problems)
-        self._sources = document.get("source")
-        self._words = read_words(document.get("word"), problems)
+        check_keys(document, FILE, known.problems)
+        self.words = {name: self._word(name, item) for name, item in document.under("word").items()}
         self._sentences: dict[str, Sentence] = {}
-        for name, item in self._sources.table().items() if self._sources is not None else ():
-            if name in RESERVED_COLUMNS or name in names.factors:
-                problems.add(item, f'"{name}" is a column of the tables already; call the source otherwise')
 
     def sources(self) -> tuple[Source, ...]:
         """Every [source.NAME] in order."""
-        table = self._sources.table() if self._sources is not None else {}
         sources: list[Source] = []
-        for name, item in table.items():
-            kind: SourceKind = next((known for known in SOURCE_KINDS if known == self._text(item, "kind")), "other")
+        for name, item in self._document.under("source").items():
+            kind = item.choice("kind", SOURCE_KINDS, "other")
+            self._check_column(name, item, "the source ")
             if kind == "paper" and any(other.kind == kind for other in sources):
                 self._problems.add(item, "a second paper: one source makes the claims, the others are of another kind")
-            sources.append(Source(name, self._text(item, "title") or name, kind))
+            sources.append(Source(name, item.text("title", name), kind))
         return tuple(sources)
+
+    def columns(self) -> tuple[Column, ...]:
+        """Every [column.NAME] in order."""
+        columns: list[Column] = []
+        for name, item in self._document.under("column").items():
+            where = self._known.where(item.get("where"))
+            if not where:
+                self._problems.add(item, f"its where is missing; for example where = {COLUMN['where'].example}")
+            self._check_column(name, item, "it ")
+            columns.append(Column(name, item.text("title", name), where))
+        return tuple(columns)
+
+    def _check_column(self, name: str, item: Item, what: str) -> None:
+        if name in RESERVED_COLUMNS or name in self._known.factors:
+            self._problems.add(item, f'"{name}" is a column of the tables already; call {what}otherwise')
 
     def headline(self) -> tuple[str, ...]:
         """The claims that the report shows first. Call it after claims()."""
-        item = self._document.get("headline")
         names = self._document.texts("headline")
         for name in names:
-            if name not in self.places and item is not None:
-                self._problems.add(item.part(name), f'there is no claim "{name[:40]}"{nearest(name, self.places)}')
+            if name not in self.places:
+                place = (self._document.get("headline") or self._document).part(name)
+                self._problems.add(place, f'there is no claim "{name[:40]}"{nearest(name, self.places)}')
         return names
 
     def summary(self) -> Summary | None:
@@ -129,7 +150,9 @@ class ClaimReader:
         item = self._document.get("summary")
         if item is None:
             return None
-        text, presumes = self._required(item, "text", SUMMARY), self._required(item, "presumes", SUMMARY)
+        text, presumes = item.get("text"), item.get("presumes")
+        for key in SUMMARY:
+            self._required(item, key, SUMMARY)
         if text is None or presumes is None:
             return None
         verdicts: dict[str, Verdict] = {}
@@ -142,7 +165,7 @@ class ClaimReader:
             verdicts[name] = verdict or "holds"
         found = Summary(str(text.value), verdicts)
         columns = ["measured", "expected", "verdict", "conditions"]
-        columns += [name for key in ("source", "column") if (part := self._document.get(key)) for name in part.table()]
+        columns += [*self._document.under("source"), *self._document.under("column")]
         for field in found.fields:
             for said, known in ((field.name, self.places), (field.column, columns), (field.form, ("", *FORMS))):
                 if said not in known:
@@ -152,151 +175,176 @@ class ClaimReader:
                 self._problems.add(presumes, why)
         return found
 
-    def words(self) -> tuple[Word, ...]:
-        """Every [word.NAME] in order."""
-        return tuple(self._words.values())
-
-    def columns(self) -> tuple[Column, ...]:
-        """Every [column.NAME] in order."""
-        table = self._document.get("column")
-        columns: list[Column] = []
-        for name, item in table.table().items() if table is not None else ():
-            where = read_where(item.get("where"), self._names, self._problems)
-            if not where:
-                self._problems.add(item, f"its where is missing; for example where = {COLUMN['where'].example}")
-            if name in RESERVED_COLUMNS or name in self._names.factors:
-                self._problems.add(item, f'"{name}" is a column of the tables already; call it otherwise')
-            columns.append(Column(name, self._text(item, "title") or name, where))
-        return tuple(columns)
+    def _word(self, name: str, item: Item) -> Word:
+        tolerance = item.get("tolerance")
+        value = tolerance.value if tolerance is not None else None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+            said = f"needs a tolerance above 0; for example tolerance = {WORD['tolerance'].example}"
+            self._problems.add(tolerance or item, said)
+            value = 1
+        if item.get("source") is None:
+            said = f"needs the place it comes from; for example source = {WORD['source'].example}"
+            self._problems.add(item, said)
+        return Word(name, float(value), item.text("source"))
 
     def claims(self) -> tuple[Claim, ...]:
         """Every [[claim]], and a copy of it for each entry of its `also`."""
-        claims = self._document.get("claim")
         every: list[Claim] = []
-        items = self.places
-        for item in claims.items() if claims is not None else ():
+        for item in self._document.listed("claim"):
             claim = self._with_texts(item, self._claim(item))
             for each in [claim, *self._also(item, claim)]:
-                if each.name in items:
+                if each.name in self.places:
                     self._problems.add(item, f'two claims are called "{each.name}"')
-                items[each.name] = item
+                self.places[each.name] = item
                 every.append(each)
-        self._check_means(every, items)
+        self._check_means(every)
         return tuple(every)
 
     def _with_texts(self, item: Item, claim: Claim) -> Claim:
         """The claim with its quotations from the paper."""
-        sentence = read_sentence(item, self._sentences, self._problems)
+        sentence = self._sentence(item.get("paper"))
         if sentence is not None:
             self._sentences[claim.id] = sentence
         word = item.get("tolerance")
         return msgspec.structs.replace(
             claim,
-            claim_class=read_class(item, self._problems),
+            claim_class=self._class(item),
             sentence=sentence,
-            amendments=read_amendments(item, self._document.get("amendment"), self._problems),
+            amendments=tuple(made for entry in item.listed("amended") if (made := self._amendment(entry)) is not None),
             word=word.value if word is not None and isinstance(word.value, str) else "",
         )
 
+    def _class(self, item: Item) -> ClaimClass:
+        """The class of a claim; by default "conclusion" if it has the paper's sentence, else "own"."""
+        paper = item.get("paper")
+        default: ClaimClass = "own" if paper is None else "conclusion"
+        claim_class = item.choice("class", CLASSES, default)
+        if claim_class != "own" and paper is None:
+            example = f"for example paper = {CLAIM['paper'].example}"
+            self._problems.add(item, f'class "{claim_class}" needs the paper\'s sentence; {example}')
+        if claim_class == "own" and paper is not None:
+            said = 'is of a claim of the paper: give it a class; for example class = "conclusion"'
+            self._problems.add(paper, said)
+        return claim_class
+
+    def _sentence(self, item: Item | None) -> Sentence | None:
+        """The paper's sentence: a table with its words, or the id of an earlier claim with the same sentence."""
+        if item is None:
+            return None
+        if isinstance(item.value, str):
+            if item.value not in self._sentences:
+                near = nearest(item.value, self._sentences)
+                self._problems.add(item, f'no claim "{item.value[:40]}" before this one has a sentence{near}')
+            return self._sentences.get(item.value)
+        if not isinstance(item.value, dict):
+            said = f"must be a table or the id of an earlier claim; for example {CLAIM['paper'].example}"
+            self._problems.add(item, said)
+            return None
+        check_keys(item, SENTENCE, self._problems)
+        if item.get("en") is None:
+            self._problems.add(item, f"its en is missing; for example en = {SENTENCE['en'].example}")
+        return Sentence(item.text("ko"), item.text("en"))
+
+    def _amendment(self, entry: Item) -> Amendment | None:
+        """A change made to a claim after its first run: a table, or the name of an [amendment.NAME]."""
+        known = self._document.under("amendment")
+        part = known.get(entry.value) if isinstance(entry.value, str) else entry
+        if part is None:
+            near = nearest(str(entry.value), known)
+            self._problems.add(entry, f'there is no amendment "{str(entry.value)[:40]}"{near}')
+            return None
+        if part is entry:
+            check_keys(entry, AMENDMENT, self._problems)
+        date, reason = part.text("date"), part.text("reason")
+        try:
+            datetime.date.fromisoformat(date)
+        except ValueError:
+            said = f"its date is no day; for example date = {AMENDMENT['date'].example}"
+            self._problems.add(part.get("date") or part, said)
+        if not reason:
+            self._problems.add(part, f"its reason is missing; for example reason = {AMENDMENT['reason'].example}")
+        return Amendment(date, reason)
+
     def _claim(self, item: Item) -> Claim:
-        problems = self._problems
-        self._required(item, "kind", CLAIM)
-        text = item.text("kind")
-        kind: ClaimKind = next((known for known in KINDS if known == text), "later")
-        name, statement, source = (
-            str(child.value) if (child := self._required(item, key, CLAIM)) is not None else ""
-            for key in ("id", "text", "source")
-        )
+        problems, known = self._problems, self._known
+        self._required(item, "kind")
+        kind = item.choice("kind", KINDS, "later")
+        name, statement, source = (self._required(item, key) for key in ("id", "text", "source"))
         if kind in UNTESTED:
-            reason = self._required(item, "reason", CLAIM)
-            if text == kind:
-                for key in (*OF_ITS_CELLS, "of", "expected", "tolerance", "also", "clock"):
-                    if (child := item.get(key)) is not None:
-                        problems.add(child, f'a claim of kind "{kind}" is not tested: leave this out')
-            why = str(reason.value) if reason is not None else ""
-            return Claim(id=name, text=statement, source=source, kind=kind, reason=why)
+            reason = self._required(item, "reason")
+            if item.text("kind") == kind:
+                no = f'a claim of kind "{kind}" is not tested: leave this out'
+                self._refuse(item, (*OF_ITS_CELLS, "of", "expected", "tolerance", "also", "clock"), no)
+            return Claim(id=name, text=statement, source=source, kind=kind, reason=reason)
         expected, tolerance = self._bound(item, kind)
-        why_wall, clock = self._clock(item)
+        reason, clock = self._clock(item)
+        claim = Claim(
+            id=name,
+            text=statement,
+            source=source,
+            kind=kind,
+            expected=expected,
+            tolerance=tolerance,
+            reason=reason,
+            clock=clock,
+        )
         if kind == "mean":
-            for key in (*OF_ITS_CELLS, "flow"):
-                if (child := item.get(key)) is not None:
-                    problems.add(child, 'a claim of kind "mean" takes this from the claims it is of: leave it out')
-            return Claim(
-                id=name,
-                text=statement,
-                source=source,
-                kind=kind,
-                of=self._of(item),
-                expected=expected,
-                tolerance=tolerance,
-                reason=why_wall,
-                clock=clock,
-            )
-        if (child := item.get("of")) is not None:
-            problems.add(child, f'only kind "mean" is of other claims, not "{kind}"')
+            no = 'a claim of kind "mean" takes this from the claims it is of: leave it out'
+            self._refuse(item, (*OF_ITS_CELLS, "flow"), no)
+            return msgspec.structs.replace(claim, of=self._of(item))
+        self._refuse(item, ("of",), f'only kind "mean" is of other claims, not "{kind}"')
         over, levels = self._over(item, kind)
-        read_experiment(item, self._names, problems)
+        known.experiment(item)
         a, b = self._selectors(item, "a"), self._selectors(item, "b")
         if not a:
             problems.add(item, f'the selector "a" is missing; for example a = {_OPEN.example}')
         if kind in TWO_SIDED and not b:
             problems.add(item, f'kind "{kind}" compares a with b, and b is missing; for example b = {_OPEN.example}')
-        if (child := item.get("metric_b")) is not None and not b:
-            problems.add(child, f"is the metric of b, and there is no b; for example b = {_OPEN.example}")
+        if not b:
+            self._refuse(item, ("metric_b",), f"is the metric of b, and there is no b; for example b = {_OPEN.example}")
         if kind in ALONE and b:
             problems.add(item, f'kind "{kind}" has no b')
-        return Claim(
-            id=name,
-            text=statement,
-            source=source,
-            kind=kind,
-            metric=read_metric(item, self._names.metrics, problems),
-            metric_b=read_metric(item, self._names.metrics, problems, "metric_b") if item.get("metric_b") else "",
-            flow=next(iter(read_flows(item, self._names, problems)), ""),
+        return msgspec.structs.replace(
+            claim,
+            metric=known.metric(item),
+            metric_b=known.metric(item, "metric_b") if item.get("metric_b") else "",
+            flow=next(iter(known.flows(item)), ""),
             a=a,
             b=b,
             over=over,
             levels=levels,
-            expected=expected,
-            tolerance=tolerance,
-            reason=why_wall,
-            clock=clock,
         )
 
     def _clock(self, item: Item) -> tuple[str, ClaimClock]:
         """`reason` and `clock`: why a claim can be tested on the wall clock only."""
-        reason, clock = item.get("reason"), item.get("clock")
-        if clock is None:
-            if reason is not None:
-                self._problems.add(reason, 'belongs to a claim that is not tested, or to one with clock = "wall"')
-            return "", "any"
-        read_text(clock, CLAIM["clock"], self._problems)
-        required = self._required(item, "reason", CLAIM)
-        return "" if required is None else str(required.value), "wall"
+        if item.get("clock") is not None:
+            return self._required(item, "reason"), "wall"
+        self._refuse(item, ("reason",), 'belongs to a claim that is not tested, or to one with clock = "wall"')
+        return "", "any"
 
     def _bound(self, item: Item, kind: ClaimKind) -> tuple[float | None, float]:
         """`expected` and `tolerance`."""
-        problems = self._problems
-        expected = self._number(child) if (child := item.get("expected")) is not None else None
-        if kind in NEEDS_EXPECTED and item.get("expected") is None:
+        problems, child = self._problems, item.get("tolerance")
+        expected = self._number(number) if (number := item.get("expected")) is not None else None
+        if kind in NEEDS_EXPECTED and number is None:
             problems.add(item, f'kind "{kind}" needs expected = a number; for example expected = 0.18')
-        if kind not in NEEDS_EXPECTED and (child := item.get("expected")) is not None:
-            problems.add(child, f'kind "{kind}" has no expected number')
-        tolerance = self._tolerance(child) if (child := item.get("tolerance")) is not None else None
+        if kind not in NEEDS_EXPECTED:
+            self._refuse(item, ("expected",), f'kind "{kind}" has no expected number')
+        tolerance = self._tolerance(child) if child is not None else None
         if tolerance is None and (kind in NEEDS_EXPECTED or kind in ("equal", "constant")):
             problems.add(item, f'kind "{kind}" needs its tolerance; for example tolerance = 0.005')
-        if tolerance is not None and tolerance < 0 and child is not None:
-            problems.add(child, "is negative; for example tolerance = 0.005")
+        if tolerance is not None and tolerance < 0:
+            problems.add(child or item, "is negative; for example tolerance = 0.005")
         return expected, max(tolerance or 0.0, 0.0)
 
     def _of(self, item: Item) -> tuple[str, ...]:
-        child = self._required(item, "of", CLAIM)
         names = item.texts("of")
-        if child is not None and not names:
+        self._required(item, "of")
+        if not names and (child := item.get("of")) is not None:
             self._problems.add(child, f"is empty; for example {CLAIM['of'].example}")
         return names
 
-    def _check_means(self, claims: list[Claim], items: Mapping[str, Item]) -> None:
+    def _check_means(self, claims: list[Claim]) -> None:
         """Reports a claim of kind `mean` whose claims do not exist, or are not one number each."""
         gains = [(claim.id, claim.condition_text) for claim in claims if claim.kind in GAINS]
         for claim in claims:
@@ -305,24 +353,25 @@ class ClaimReader:
                     known = [gain for gain, condition in gains if condition == claim.condition_text]
                     under = f" under {claim.condition_text}" if claim.condition else ""
                     said = f'"{name}" is no claim of kind gain, mean_gain or pooled_gain{under}{nearest(name, known)}'
-                    self._problems.add((items[claim.name].get("of") or items[claim.name]).part(name), said)
+                    place = self.places[claim.name]
+                    self._problems.add((place.get("of") or place).part(name), said)
 
     def _over(self, item: Item, kind: ClaimKind) -> tuple[str, tuple[str, ...]]:
-        over = item.get("over")
-        chosen = read_where(over, self._names, self._problems, flows=True)
-        if over is None and kind in NEEDS_OVER:
-            self._problems.add(
-                item, f'kind "{kind}" needs the levels to go over; for example over = {CLAIM["over"].example}'
-            )
-        if over is not None and len(chosen) != 1:
-            self._problems.add(over, f"names one factor with its levels; for example {CLAIM['over'].example}")
-        for factor, levels in chosen.items():
-            if kind in NEEDS_OVER and len(levels) < 2 and over is not None:
-                self._problems.add(over, f'kind "{kind}" needs at least two levels of "{factor}"')
-            if kind == "elasticity" and over is not None and not _grows(levels):
-                self._problems.add(over, f'kind "{kind}" needs levels of "{factor}" that are unlike quantities above 0')
-            return factor, levels
-        return "", ()
+        over, problems = item.get("over"), self._problems
+        example = f"for example over = {CLAIM['over'].example}"
+        if over is None:
+            if kind in NEEDS_OVER:
+                problems.add(item, f'kind "{kind}" needs the levels to go over; {example}')
+            return "", ()
+        chosen = self._known.where(over, flows=True)
+        if len(chosen) != 1:
+            problems.add(over, f"names one factor with its levels; {example}")
+        factor, levels = next(iter(chosen.items()), ("", ()))
+        if kind in NEEDS_OVER and factor and len(levels) < 2:
+            problems.add(over, f'kind "{kind}" needs at least two levels of "{factor}"')
+        if kind == "elasticity" and factor and not _grows(levels):
+            problems.add(over, f'kind "{kind}" needs levels of "{factor}" that are unlike quantities above 0')
+        return factor, levels
 
     def _selectors(self, item: Item, key: str) -> tuple[Levels, ...]:
         """The selectors of `a` or `b`, each laid over `where`; a side without a table of its own is `where` alone."""
@@ -334,10 +383,10 @@ class ClaimReader:
         parts = child.items() if isinstance(child.value, list) else [child]
         if where is not None:
             parts = [laid(where, part) for part in parts]
-        experiment = read_experiment(item, self._names, self._problems)
+        experiment = self._known.experiment(item)
         over = tuple(item.levels("over"))
-        chosen = ({**experiment, **read_where(part, self._names, self._problems, flows=True)} for part in parts)
-        return tuple(with_usual(selector, self._names, over) for selector in chosen)
+        chosen = ({**experiment, **self._known.where(part, flows=True)} for part in parts)
+        return tuple(self._known.with_usual(selector, over) for selector in chosen)
 
     def _also(self, item: Item, claim: Claim) -> list[Claim]:
         """The same claim under other conditions: the levels of each entry replace those of the selectors that name the
@@ -350,7 +399,7 @@ class ClaimReader:
             return []
         mirrored: list[Claim] = []
         for part in also.items() or [also]:
-            entry = read_where(part, self._names, self._problems, flows=True)
+            entry = self._known.where(part, flows=True)
             for factor in entry:
                 if claim.kind != "mean" and not any(_varies(s, factor) for s in (*claim.a, *claim.b)):
                     self._problems.add(part, f'"{factor}" stands in no selector of this claim')
@@ -365,19 +414,24 @@ class ClaimReader:
                     mirrored.append(msgspec.structs.replace(claim, condition=other, a=a, b=b))
         return mirrored
 
-    def _required(self, item: Item, key: str, fields: Mapping[str, Field]) -> Item | None:
-        child = item.get(key)
-        if child is None:
+    def _required(self, item: Item, key: str, fields: Mapping[str, Field] = CLAIM) -> str:
+        """The text under a key, which must be there."""
+        if item.get(key) is None:
             self._problems.add(item, f"its {key} is missing; for example {key} = {fields[key].example}")
-        return child
+        return item.text(key)
+
+    def _refuse(self, item: Item, keys: tuple[str, ...], why: str) -> None:
+        for key in keys:
+            if (child := item.get(key)) is not None:
+                self._problems.add(child, why)
 
     def _tolerance(self, item: Item) -> float | None:
         """A number, or the name of a [word.*], whose tolerance is used."""
         if not isinstance(item.value, str):
             return self._number(item)
-        if item.value in self._words:
-            return self._words[item.value].tolerance
-        near = nearest(item.value, self._words) or "; for example [word.same] with tolerance = 0.143"
+        if item.value in self.words:
+            return self.words[item.value].tolerance
+        near = nearest(item.value, self.words) or "; for example [word.same] with tolerance = 0.143"
         self._problems.add(item, f'there is no word "{item.value[:40]}"{near}')
         return None
 
@@ -386,10 +440,6 @@ class ClaimReader:
             self._problems.add(item, "must be a number in the metric's unit; for example 0.123")
             return None
         return float(item.value)
-
-    def _text(self, item: Item, key: str) -> str:
-        child = item.get(key)
-        return str(child.value) if child is not None else ""
 
 
 def _grows(levels: tuple[str, ...]) -> bool:

@@ -1,22 +1,41 @@
-"""Reads the outputs of a spec: its own metrics, tables and figures."""
+"""Reads the outputs of a spec: its own metrics, tables (of a metric, or of the packets around moments), figures (of a
+metric, or over time), and answers.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
 from ..core.metrics.catalogue import METRICS
 from ..core.metrics.expressions import OF_THE_CELL, OF_THE_FLOW, expression_problem, parameter_units
-from ..core.outputs import EXPERIMENT, FLOW, Figure, FigureKind, Levels, Metric, Statistic, Table
+from ..core.outputs import (
+    EXPERIMENT,
+    FLOW,
+    Answer,
+    Cost,
+    EventTable,
+    Figure,
+    FigureKind,
+    Levels,
+    Metric,
+    Reason,
+    Statistic,
+    Table,
+    TimeSeries,
+)
 from ..core.types import BACK
+from ..core.units import Kind, QuantityError, parse_quantity
 from .factors import DOES_NOT_APPLY, FactorSpec, check_condition, check_experiment
-from .fields import PLACEHOLDER, read_levels
-from .grammar import METRIC, TABLE
+from .fields import PLACEHOLDER, read_levels, read_names, read_span
+from .grammar import ANSWER, FIGURE, METRIC, TABLE
 from .merge import DEEPEST_PARAMETER
 from .problems import Problems, nearest
 from .toml_positions import Item
 
+STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
 FIGURE_AXES = ("x", "y", "lines", "panels", "over")
 AXES_OF: dict[FigureKind, tuple[str, ...]] = {
     "line": ("x", "lines"),
@@ -26,15 +45,20 @@ AXES_OF: dict[FigureKind, tuple[str, ...]] = {
 }
 """The axes of a figure of each kind; x and y are required where it has them."""
 RESERVED_TABLES = frozenset({"cells", "measurements", "claims", "claim_details", "schedules"})
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """The names that an output may use: factors (FLOW among them), experiments, metrics."""
-
-    factors: Mapping[str, FactorSpec]
-    experiments: tuple[str, ...]
-    metrics: Mapping[str, Metric]
+SERIES: dict[str, str] = {
+    "cwnd_bytes": "bytes",
+    "srtt_s": "s",
+    "ssthresh_bytes": "bytes",
+    "goodput_bit_s": "bit/s",
+    "throughput_bit_s": "bit/s",
+    "packets_s": "packets/s",
+    "data_packets_s": "packets/s",
+    "control_packets_s": "packets/s",
+}
+"""Series of a cell (derived/series.json) -> unit. The first three: the kernel's own word (SCTP's threshold: traced)."""
+PACKETS = 4
+UNITS: dict[str, Kind] = {"s": "time", "bytes": "data", "bit/s": "rate", "ratio": "ratio", "packets": "packets"}
+"""Unit of a metric -> the kind of quantity its budgets are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +91,7 @@ def read_metrics(document: Item, factors: Mapping[str, FactorSpec], problems: Pr
         if value is not None and (wrong := _wrong_somewhere(child.text("value"), known, by_level, hint)) is not None:
             problems.add(value, f"{wrong}; for example {METRIC['value'].example}")
         source = child.text("published") if value is None else ""
-        metric = Metric(name, read_title(child, name), child.text("unit"), child.text("value"), source)
+        metric = Metric(name, child.text("title", name), child.text("unit"), child.text("value"), source)
         metrics.append(OwnMetric(metric, value or published or child))
         known.add(name)
     return tuple(metrics)
@@ -79,8 +103,8 @@ def _parameters_by_level(document: Item, factors: Mapping[str, FactorSpec]) -> l
     """
 
     def said(layer: Item | None) -> dict[str, str]:
-        table = layer.get("parameter") if layer is not None else None
-        return {name: str(child.value) for name, child in (table.table() if table is not None else {}).items()}
+        table = layer.under("parameter") if layer is not None else {}
+        return {name: str(child.value) for name, child in table.items()}
 
     levels = [(name, level) for name, factor in factors.items() for level in factor.levels]
     usual = {name: level.name for name, level in reversed(levels)}
@@ -127,198 +151,296 @@ def known_metrics(own: tuple[OwnMetric, ...]) -> dict[str, Metric]:
     return there | {each.metric.name: each.metric for each in own}
 
 
-def read_tables(document: Item, names: Names, problems: Problems) -> tuple[Table, ...]:
-    """Every [table.NAME]."""
-    tables: list[Table] = []
-    for name, item in named(document, "table"):
-        if name in RESERVED_TABLES:
-            problems.add(item, f'"{name}" is a table netwarp writes itself; choose another name')
-        if item.get("around") is not None:
-            continue  # a table of events (timeline.py)
-        metric = read_metric(item, names.metrics, problems)
-        rows, columns = (read_axes(item, key, names.factors, problems) for key in ("rows", "columns"))
-        _check_twice(item, (*rows, *columns), problems)
-        flows, where = read_flows(item, names, problems), read_selector(item, names, problems, (*rows, *columns))
-        beside = read_beside(item, metric, names.metrics, problems)
-        tables.append(
-            Table(name, read_title(item, name), metric, flows, rows, columns, where, beside, read_statistic(item))
+@dataclass(frozen=True, slots=True)
+class OutputReader:
+    """Reads outputs, whose factors (FLOW among them), experiments and metrics must be these. Mistakes are collected."""
+
+    factors: Mapping[str, FactorSpec]
+    experiments: tuple[str, ...]
+    metrics: Mapping[str, Metric]
+    problems: Problems
+
+    def tables(self, document: Item) -> tuple[Table, ...]:
+        """Every [table.NAME] of a metric."""
+        return tuple(self._table(*each) for each in self._named(document, "table") if each[1].get("around") is None)
+
+    def figures(self, document: Item) -> tuple[Figure, ...]:
+        """Every [figure.NAME] of a metric."""
+        return tuple(self._figure(*each) for each in self._named(document, "figure") if each[1].get("series") is None)
+
+    def time_series(self, document: Item) -> tuple[TimeSeries, ...]:
+        """Every [figure.NAME] that has `series`."""
+        return tuple(self._series(*each) for each in named(document, "figure") if each[1].get("series") is not None)
+
+    def event_tables(self, document: Item) -> tuple[EventTable, ...]:
+        """Every [table.NAME] that has `around`."""
+        return tuple(self._events(*each) for each in named(document, "table") if each[1].get("around") is not None)
+
+    def answers(self, document: Item) -> tuple[Answer, ...]:
+        """Every [answer.NAME]."""
+        return tuple(self._answer(*each) for each in named(document, "answer"))
+
+    def _named(self, document: Item, section: str) -> list[tuple[str, Item]]:
+        for name, item in named(document, section):
+            if name in RESERVED_TABLES:
+                self.problems.add(item, f'"{name}" is a table netwarp writes itself; choose another name')
+        return named(document, section)
+
+    def _table(self, name: str, item: Item) -> Table:
+        if (child := item.get("packets")) is not None:
+            said = f"belongs to a table of events; for example around = {TABLE['around'].example}"
+            self.problems.add(child, said)
+        metric = self.metric(item)
+        rows, columns = self.axes(item, "rows"), self.axes(item, "columns")
+        table = Table(
+            name=name,
+            title=item.text("title", name),
+            metric=metric,
+            flows=self.flows(item),
+            rows=rows,
+            columns=columns,
+            where=self.selector(item, (*rows, *columns)),
+            beside=self._beside(item, metric),
+            statistic=item.choice("statistic", STATISTICS, "mean"),
         )
-    return tuple(tables)
+        self._check_twice(item, table.axes)
+        return table
 
-
-def read_figures(document: Item, names: Names, problems: Problems) -> tuple[Figure, ...]:
-    """Every [figure.NAME]."""
-    figures: list[Figure] = []
-    for name, item in named(document, "figure"):
-        if name in RESERVED_TABLES:
-            problems.add(item, f'"{name}" is a table netwarp writes itself; choose another name')
-        if item.get("series") is not None:
-            continue  # a figure over time (timeline.py)
-        kind = read_kind(item)
+    def _figure(self, name: str, item: Item) -> Figure:
+        if (child := item.get("window")) is not None:
+            said = f"belongs to a figure over time; for example series = {FIGURE['series'].example}"
+            self.problems.add(child, said)
+        kind = item.choice("kind", tuple(AXES_OF), "line")
         for key in sorted(set(FIGURE_AXES) - set(AXES_OF[kind])):
-            if (child := item.get(key)) is not None:
-                problems.add(child, f"a figure of kind {kind} has no {key}, only {', '.join(AXES_OF[kind])}")
+            self._refuse(item, (key,), f"a figure of kind {kind} has no {key}, only {', '.join(AXES_OF[kind])}")
+        if kind != "line":
+            no = f"a figure of kind {kind} has no log, its axis is so where its values ask for it"
+            self._refuse(item, ("log",), no)
+            if item.texts("beside"):
+                said = f"a figure of kind {kind} has nothing beside its metric, only one of kind line"
+                self.problems.add(item, said)
+        metric = self.metric(item)
         log = item.get("log")
-        if log is not None and kind != "line":
-            problems.add(log, f"a figure of kind {kind} has no log, its axis is so where its values ask for it")
-        metric = read_metric(item, names.metrics, problems)
-        named_axes = [child for axis in FIGURE_AXES if (child := item.get(axis)) is not None]
-        axes = [str(part.value) for child in named_axes for part in (child.items() or [child])]
         figure = Figure(
             name=name,
-            title=read_title(item, name),
+            title=item.text("title", name),
             metric=metric,
-            flows=read_flows(item, names, problems),
-            x=_read_axis(item, "x", kind, names.factors, problems),
-            lines=read_axes(item, "lines", names.factors, problems),
-            where=read_selector(item, names, problems, axes),
+            flows=self.flows(item),
+            x=self._axis(item, "x", kind),
+            lines=self.axes(item, "lines"),
+            where=self.selector(item, [axis for key in FIGURE_AXES for axis in item.texts(key)]),
             kind=kind,
-            y=_read_axis(item, "y", kind, names.factors, problems),
-            panels=read_axes(item, "panels", names.factors, problems),
-            over=read_axes(item, "over", names.factors, problems),
+            y=self._axis(item, "y", kind),
+            panels=self.axes(item, "panels"),
+            over=self.axes(item, "over"),
             log=log is not None and log.value is True,
-            beside=read_beside(item, metric, names.metrics, problems),
+            beside=self._beside(item, metric),
         )
-        if kind != "line" and figure.beside:
-            problems.add(item, f"a figure of kind {kind} has nothing beside its metric, only one of kind line")
-        _check_twice(item, figure.axes, problems)
-        figures.append(figure)
-    return tuple(figures)
+        self._check_twice(item, figure.axes)
+        return figure
 
+    def _series(self, name: str, item: Item) -> TimeSeries:
+        no = "a figure over time has `series` and `where`, and no {}; leave this out"
+        self._refuse(item, ("metric", "x", "lines"), no)
+        series, shown = item.get("series") or item, item.texts("series")
+        for unknown in (column for column in shown if column not in SERIES):
+            self.problems.add(series.part(unknown), f'unknown series "{unknown}"{nearest(unknown, SERIES)}')
+        if not shown:
+            self.problems.add(series, f"is empty; for example {FIGURE['series'].example}")
+        units = dict.fromkeys(SERIES[column] for column in shown if column in SERIES)
+        if len(units) > 1:
+            said = f"have one axis and {len(units)} units: {', '.join(units)}; make a figure of each"
+            self.problems.add(series, said)
+        between = item.get("window")
+        window = None if between is None else read_span(between, FIGURE["window"].example, self.problems, least_ns=1)
+        return TimeSeries(name, item.text("title", name), self.flows(item), shown, window, self.selector(item))
 
-def read_beside(item: Item, metric: str, metrics: Mapping[str, Metric], problems: Problems) -> tuple[str, ...]:
-    """The metrics to show beside a table's or figure's metric; they must have the same unit, since they share
-    its axis.
-    """
-    child = item.get("beside")
-    names = item.texts("beside")
-    for name in names:
-        assert child is not None
-        if name not in metrics:
-            problems.add(child.part(name), f'unknown metric "{name}"{nearest(name, metrics)}')
-        elif metric in metrics and metrics[name].unit != metrics[metric].unit:
-            units = f"{metrics[name].unit or 'no unit'}, {metric} in {metrics[metric].unit or 'no unit'}"
-            problems.add(child.part(name), f"{name} is in {units}; what stands beside it must have its unit")
-    return names
+    def _events(self, name: str, item: Item) -> EventTable:
+        no = "a table of events has `around`, `experiment` and `where`, and no {}; leave this out"
+        self._refuse(item, ("metric", "rows", "columns"), no)
+        around, moments = item.get("around") or item, item.texts("around")
+        if not moments:
+            self.problems.add(around, f"is empty; for example {TABLE['around'].example}")
+        flows = self.flows(item)
+        if len(flows) > 1 and (child := item.get("flow")) is not None:
+            self.problems.add(child, f'a table of events is of one flow; for example flow = "{flows[0]}"')
+        flow, packets = next(iter(flows), ""), item.integer("packets") or PACKETS
+        return EventTable(name, item.text("title", name), flow, moments, packets, self.selector(item))
 
+    def _answer(self, name: str, item: Item) -> Answer:
+        metric = self.metric(item)
+        for key in ("settings", "budgets"):
+            if (listed := item.get(key)) is None:
+                self.problems.add(item, f"its {key} are missing; for example {key} = {ANSWER[key].example}")
+            elif isinstance(listed.value, list) and not listed.value:
+                self.problems.add(listed, f"is empty; for example {key} = {ANSWER[key].example}")
+        settings, given = self.axes(item, "settings"), self.axes(item, "given")
+        for factor in sorted(set(settings) & set(given)):
+            self.problems.add(item, f'factor "{factor}" is in both `settings` and `given`')
+        if (tempting := item.get("tempting")) is not None:
+            self._known_metric(tempting, str(tempting.value))
+        cost = item.get("cost")
+        return Answer(
+            name=name,
+            title=item.text("title", name),
+            metric=metric,
+            flows=self.flows(item),
+            settings=settings,
+            given=given,
+            budgets=self._budgets(item, self.metrics.get(metric)),
+            where=self.selector(item, (*settings, *given)),
+            tempting=item.text("tempting"),
+            because=tuple(
+                Reason(self.metric(each), self._above(each.get("above")), self._text(each))
+                for each in item.listed("because")
+            ),
+            cost=None if cost is None else Cost(self.metric(cost), self.where(cost.get("where")), self._text(cost)),
+        )
 
-def read_statistic(item: Item) -> Statistic:
-    """The number of several repetitions that a table shows; by default their mean. (The grammar has refused others.)"""
-    asked = item.get("statistic")
-    known: tuple[Statistic, ...] = get_args(Statistic)
-    return next((each for each in known if asked is not None and asked.value == each), "mean")
+    def _budgets(self, item: Item, metric: Metric | None) -> tuple[str, ...]:
+        """Quantities of the metric's kind."""
+        listed = item.get("budgets")
+        if listed is None or metric is None:
+            return ()
+        kind = UNITS.get(metric.unit)
+        if kind is None:
+            said = f'a budget needs a metric in one of {", ".join(UNITS)}; "{metric.name}" is in {metric.unit}'
+            self.problems.add(item, said)
+            return ()
+        names = read_names(listed, ANSWER["budgets"], self.problems)
+        for text in names:
+            try:
+                parse_quantity(text, kind)
+            except QuantityError as error:
+                self.problems.add(listed.part(text), str(error))
+        return names
 
+    def _above(self, item: Item | None) -> float | None:
+        if item is None:
+            return None
+        if isinstance(item.value, int | float) and not isinstance(item.value, bool):
+            return float(item.value)
+        said = "must be a number in the metric's unit (left out: the budget); for example above = 1"
+        self.problems.add(item, said)
+        return None
 
-def read_kind(item: Item) -> FigureKind:
-    """The kind of a figure; "line" by default. (The grammar has refused unknown kinds.)"""
-    kind = item.get("kind")
-    return next((known for known in AXES_OF if kind is not None and kind.value == known), "line")
+    def _text(self, item: Item) -> str:
+        """The text of a reason: names in braces must be metrics, or `value`."""
+        text = item.get("text")
+        if text is None:
+            said = 'its text is missing; for example text = "it takes {theory_timeouts} timeouts in a row"'
+            self.problems.add(item, said)
+            return ""
+        for name in re.findall(r"\{([^{}]*)\}", str(text.value)):
+            if name != "value":
+                self._known_metric(text, name)
+        return str(text.value)
 
+    def _known_metric(self, item: Item, name: str) -> None:
+        if name not in self.metrics:
+            self.problems.add(item, f'unknown metric "{name}"{nearest(name, self.metrics)}')
 
-def _read_axis(item: Item, key: str, kind: FigureKind, factors: Mapping[str, FactorSpec], problems: Problems) -> str:
-    """The factor of an axis that this kind of figure needs; "" if it has no such axis."""
-    if key not in AXES_OF[kind]:
-        return ""
-    child = item.get(key)
-    if child is None:
-        there = ", ".join(factors)
-        problems.add(item, f'kind "{kind}" needs {key} = a factor; there is: {there}')
-        return ""
-    if not isinstance(child.value, str):
-        return ""  # the grammar has said so
-    if child.value not in factors:
-        problems.add(child, f'{key} must be a factor, not "{child.value}"{nearest(str(child.value), factors)}')
-    return str(child.value)
+    def metric(self, item: Item, key: str = "metric") -> str:
+        """The `metric` of an output; it must exist."""
+        metric = item.get(key)
+        if metric is None:
+            self.problems.add(item, f"its metric is missing; for example metric = {TABLE['metric'].example}")
+        elif isinstance(metric.value, str):
+            self._known_metric(metric, metric.value)
+        return item.text(key)
 
+    def _beside(self, item: Item, metric: str) -> tuple[str, ...]:
+        """The metrics to show beside a table's or figure's metric; they must have the same unit, since they share
+        its axis.
+        """
+        names = item.texts("beside")
+        for name in names:
+            place = (item.get("beside") or item).part(name)
+            self._known_metric(place, name)
+            known, wanted = self.metrics.get(name), self.metrics.get(metric)
+            if known is not None and wanted is not None and known.unit != wanted.unit:
+                units = f"{known.unit or 'no unit'}, {metric} in {wanted.unit or 'no unit'}"
+                self.problems.add(place, f"{name} is in {units}; what stands beside it must have its unit")
+        return names
 
-def read_metric(item: Item, metrics: Mapping[str, Metric], problems: Problems, key: str = "metric") -> str:
-    """The `metric` of a table, figure, claim or number; it must exist."""
-    metric = item.get(key)
-    if metric is None:
-        problems.add(item, f"its metric is missing; for example metric = {TABLE['metric'].example}")
-        return ""
-    if isinstance(metric.value, str) and metric.value not in metrics:
-        problems.add(metric, f'unknown metric "{metric.value}"{nearest(str(metric.value), metrics)}')
-    return metric.value if isinstance(metric.value, str) else ""
+    def _axis(self, item: Item, key: str, kind: FigureKind) -> str:
+        """The factor of an axis that this kind of figure needs; "" if it has no such axis."""
+        child, factor = item.get(key), item.text(key)
+        if key not in AXES_OF[kind]:
+            return ""
+        if child is None:
+            there = ", ".join(self.factors)
+            self.problems.add(item, f'kind "{kind}" needs {key} = a factor; there is: {there}')
+        elif isinstance(child.value, str) and factor not in self.factors:
+            self.problems.add(child, f'{key} must be a factor, not "{factor}"{nearest(factor, self.factors)}')
+        return factor
 
+    def axes(self, item: Item, key: str) -> tuple[str, ...]:
+        """One factor or a list of factors."""
+        names = item.texts(key)
+        for name in names:
+            if name not in self.factors:
+                place = (item.get(key) or item).part(name)
+                self.problems.add(place, f'unknown factor "{name}"{nearest(name, self.factors)}')
+        return names
 
-def read_where(item: Item | None, names: Names, problems: Problems, *, flows: bool = False) -> Levels:
-    """A selector whose factors, levels and experiments exist. flows: it may name a flow too."""
-    if item is None:
-        return {}
-    if not flows and (child := item.get(FLOW)) is not None:
-        problems.add(child, 'this chooses cells; the flow is chosen beside it; for example flow = "ftp"')
-    check_condition(item, names.factors, problems, names.experiments)
-    return read_levels(item, TABLE["where"], problems)
+    def _check_twice(self, item: Item, axes: tuple[str, ...]) -> None:
+        for axis in dict.fromkeys(axes):
+            if axes.count(axis) > 1:
+                self.problems.add(item, f'factor "{axis}" stands on two axes')
 
+    def _refuse(self, item: Item, keys: tuple[str, ...], why: str) -> None:
+        for key in keys:
+            if (child := item.get(key)) is not None:
+                self.problems.add(child, why.format(key))
 
-def read_selector(item: Item, names: Names, problems: Problems, axes: Sequence[str] = ()) -> Levels:
-    """The cells of an output: its `experiment` and its `where`, and the usual level of every factor that has one and is
-    not named.
-    """
-    where = {**read_experiment(item, names, problems), **read_where(item.get("where"), names, problems)}
-    return with_usual(where, names, axes)
+    def where(self, item: Item | None, *, flows: bool = False) -> Levels:
+        """A selector whose factors, levels and experiments exist. flows: it may name a flow too."""
+        if item is None:
+            return {}
+        if not flows and (child := item.get(FLOW)) is not None:
+            self.problems.add(child, 'this chooses cells; the flow is chosen beside it; for example flow = "ftp"')
+        check_condition(item, self.factors, self.problems, self.experiments)
+        return read_levels(item, TABLE["where"], self.problems)
 
+    def selector(self, item: Item, axes: Sequence[str] = ()) -> Levels:
+        """The cells of an output: its `experiment` and its `where`, and the usual level of every factor that has one
+        and is not named.
+        """
+        return self.with_usual({**self.experiment(item), **self.where(item.get("where"))}, axes)
 
-def with_usual(where: Levels, names: Names, axes: Sequence[str]) -> Levels:
-    """The selector plus the usual level of every factor that neither it nor the axes name."""
-    usual = {
-        name: (factor.usual, DOES_NOT_APPLY)
-        for name, factor in names.factors.items()
-        if factor.usual and name not in where and name not in axes
-    }
-    return {**where, **usual}
+    def with_usual(self, where: Levels, axes: Sequence[str]) -> Levels:
+        """The selector plus the usual level of every factor that neither it nor the axes name."""
+        usual = {
+            name: (factor.usual, DOES_NOT_APPLY)
+            for name, factor in self.factors.items()
+            if factor.usual and name not in where and name not in axes
+        }
+        return {**where, **usual}
 
+    def experiment(self, item: Item) -> Levels:
+        """The selector for the key `experiment` of an output; empty without the key."""
+        child = item.get(EXPERIMENT)
+        if child is None:
+            return {}
+        check_experiment(child, self.experiments, self.problems)
+        return {EXPERIMENT: item.texts(EXPERIMENT)}
 
-def read_experiment(item: Item, names: Names, problems: Problems) -> Levels:
-    """The selector for the key `experiment` of an output; empty without the key."""
-    child = item.get(EXPERIMENT)
-    if child is None:
-        return {}
-    check_experiment(child, names.experiments, problems)
-    return {EXPERIMENT: item.texts(EXPERIMENT)}
-
-
-def read_axes(item: Item, key: str, factors: Mapping[str, FactorSpec], problems: Problems) -> tuple[str, ...]:
-    """One factor or a list of factors."""
-    child = item.get(key)
-    if child is None or child.value == []:
-        return ()
-    names = child.texts()
-    for name in names:
-        if name not in factors:
-            problems.add(child.part(name), f'unknown factor "{name}"{nearest(name, factors)}')
-    return names
+    def flows(self, item: Item) -> tuple[str, ...]:
+        """The flows named by `flow` (of a figure also `flows`); they must exist."""
+        child, same = item.get("flow"), item.get("flows")
+        if child is not None and same is not None:
+            self.problems.add(same, "flow and flows are the same key: write one of them")
+        child = child or same
+        if child is None:
+            return ()
+        known = [level.name for level in self.factors[FLOW].levels]
+        for flow in child.texts():
+            if flow.removesuffix(BACK) not in known:
+                self.problems.add(child.part(flow), f'there is no flow "{flow}"{nearest(flow, known)}')
+        return child.texts()
 
 
 def named(document: Item, section: str) -> list[tuple[str, Item]]:
     """The tables of a section in order (the grammar has refused anything else)."""
-    item = document.get(section)
-    return [(name, child) for name, child in item.table().items() if isinstance(child.value, dict)] if item else []
-
-
-def _check_twice(item: Item, axes: tuple[str, ...], problems: Problems) -> None:
-    for axis in dict.fromkeys(axes):
-        if axes.count(axis) > 1:
-            problems.add(item, f'factor "{axis}" stands on two axes')
-
-
-def read_title(item: Item, default: str) -> str:
-    """Its `title`, or `default`."""
-    title = item.get("title")
-    return str(title.value) if title is not None else default
-
-
-def read_flows(item: Item, names: Names, problems: Problems) -> tuple[str, ...]:
-    """The flows named by `flow` (of a figure also `flows`); they must exist."""
-    child, same = item.get("flow"), item.get("flows")
-    if child is not None and same is not None:
-        problems.add(same, "flow and flows are the same key: write one of them")
-    child = same if child is None else child
-    flows = child.texts() if child is not None else ()
-    known = [level.name for level in names.factors[FLOW].levels]
-    for flow in flows:
-        assert child is not None
-        if flow.removesuffix(BACK) not in known:
-            problems.add(child.part(flow), f'there is no flow "{flow}"{nearest(flow, known)}')
-    return flows
+    return [(name, child) for name, child in document.under(section).items() if isinstance(child.value, dict)]

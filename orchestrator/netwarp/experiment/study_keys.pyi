@@ -5,7 +5,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias, TypedDict
 
-from .handles import Handle, Key
+from .study import Handle, Key
 
 Name: TypeAlias = str | Handle
 Names: TypeAlias = Sequence[str | Handle]
@@ -108,6 +108,17 @@ class SwitchKeys(TypedDict, total=False):
     path: str  # "p2"
     only: Levels  # { outage = ["0 s", "5 s"] }
     unless: Levels  # { outage = ["0 s", "5 s"] }
+
+class PathKeys(TypedDict, total=False):
+    sender: str  # "p1"
+    receiver: str  # "p1"
+    back: str  # "p1"
+
+class PhaseKeys(TypedDict, total=False):
+    uniform: object  # ["0 s", "1 s"]
+
+class EndKeys(TypedDict, total=False):
+    hop: Name  # "b"
 
 class ObjectsKeys(TypedDict, total=False):
     count: int  # 5
@@ -218,10 +229,10 @@ class FlowKeys(TypedDict, total=False):
     protocol: Literal["tcp", "sctp", "mptcp", "udp", "icmp"] | str  # "sctp"
     program: ProgramKeys | str | Sequence[object]  # "iperf3"
     page: PageKeys  # { objects = { count = 5, size = "13.5 kB" } }
-    paths: Names  # ["p1", "p2"]
+    paths: Sequence[str | Handle | PathKeys]  # ["p1", "p2"]
     port: int  # 5001
     start: str  # "0.5 s"
-    phase: str  # "uniform(0 s, 1 s)"
+    phase: PhaseKeys  # { uniform = ["0 s", "1 s"] }
     stop: str  # "100 s"
     bytes: str  # "10 MB"
     message_size: str  # "1452 B"
@@ -235,13 +246,13 @@ class FlowKeys(TypedDict, total=False):
 class EventKeys(BothWaysKeys, total=False):
     action: Literal["cut", "blackhole", "link", "change"] | str  # "cut"
     link: Name  # "p1"
-    end: str  # "p1.hop:b"
+    end: EndKeys | str | Sequence[object]  # "b" or { hop = "b" }
     directions: Names  # ["forward"]
     at: str  # "50 s"
     for_: str  # "10 s"
     every: str  # "15 s"
-    phase: str  # "uniform(0 s, 1 s)"
-    for_phase: str  # "uniform(0 s, 4 s)"
+    phase: PhaseKeys  # { uniform = ["0 s", "1 s"] }
+    for_phase: PhaseKeys  # { uniform = ["0 s", "1 s"] }
     longer_than: str  # "1400 B"
     like: Name  # "outage"
     only: Levels  # { outage = ["0 s", "5 s"] }
@@ -502,6 +513,12 @@ class Agent(Key):
     congestion: Key
     sack: Key
 
+class Phase(Key):
+    uniform: Key
+
+class End(Key):
+    hop: Key
+
 class Objects(Key):
     count: Key
     size: Key
@@ -632,7 +649,7 @@ class Flow(Handle):
     paths: Key
     port: Key
     start: Key
-    phase: Key
+    phase: Phase
     stop: Key
     bytes: Key
     message_size: Key
@@ -646,13 +663,13 @@ class Flow(Handle):
 class Event(BothWays, Handle):
     action: Key
     link: Key
-    end: Key
+    end: End
     directions: Key
     at: Key
     for_: Key
     every: Key
-    phase: Key
-    for_phase: Key
+    phase: Phase
+    for_phase: Phase
     longer_than: Key
     like: Key
     only: Key

@@ -6,9 +6,10 @@ import codecs
 import contextlib
 import re
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import tree_sitter
 import tree_sitter_toml
@@ -37,6 +38,7 @@ _QUOTES = "\N{LEFT DOUBLE QUOTATION MARK}\N{RIGHT DOUBLE QUOTATION MARK}\N{DOUBL
 """Quotation marks that a word processor makes of "."""
 _COLON = re.compile(r"\s*([A-Za-z0-9_.-]+)\s*:\s*(\S[^=]{0,200})", re.ASCII)
 _PAIR = re.compile(r"""\s*([A-Za-z0-9_.-]+)\s*=\s*([^"'\s#=][^"'#=]{0,200})(?:#.*)?""", re.ASCII)
+T = TypeVar("T", bound=str)
 Scalar = str | int | float | bool
 Steps = tuple[str | int, ...]
 
@@ -73,6 +75,14 @@ class Item:
             item = item.table().get(key) if item is not None else None
         return item
 
+    def under(self, *keys: str) -> dict[str, Item]:
+        """The table under these keys; empty if there is none."""
+        return item.table() if (item := self.get(*keys)) is not None else {}
+
+    def listed(self, *keys: str) -> list[Item]:
+        """The list under these keys; empty if there is none."""
+        return item.items() if (item := self.get(*keys)) is not None else []
+
     def texts(self, *keys: str) -> tuple[str, ...]:
         """The text under these keys, or the texts of a list there; the grammar check reports what else stands there."""
         item = self.get(*keys)
@@ -83,6 +93,10 @@ class Item:
         """The text under a key; `default` if there is none."""
         return next(iter(self.texts(key)), default)
 
+    def choice(self, key: str, known: Sequence[T], default: T) -> T:
+        """Which of these words stands under a key; the grammar check refuses others."""
+        return next((word for word in known if word == self.text(key)), default)
+
     def integer(self, key: str) -> int | None:
         """The whole number under a key."""
         value = item.value if (item := self.get(key)) is not None else None
@@ -90,8 +104,7 @@ class Item:
 
     def levels(self, *keys: str) -> dict[str, tuple[str, ...]]:
         """The selector under these keys: factor -> levels."""
-        item = self.get(*keys)
-        return {} if item is None else {factor: levels.texts() for factor, levels in item.table().items()}
+        return {factor: levels.texts() for factor, levels in self.under(*keys).items()}
 
     def with_place(self, other: Item) -> Item:
         """The same value at the position of another."""
@@ -110,34 +123,41 @@ class Item:
 
 def parse_toml(text: bytes, file: str, problems: Problems) -> Item | None:
     """Parse a file's bytes; adds an error to `problems` with its line, and returns None."""
-    if len(text) > LARGEST_FILE_BYTES:
-        problems.add_at(file, 1, "", f"larger than {LARGEST_FILE_BYTES} bytes")
-        return None
-    if len(max(text.split(b"\n"), key=len)) > LONGEST_LINE_BYTES:
-        long = next(n for n, line in enumerate(text.split(b"\n"), 1) if len(line) > LONGEST_LINE_BYTES)
-        problems.add_at(file, long, "", f"a line longer than {LONGEST_LINE_BYTES} bytes")
-        return None
     text = text.removeprefix(codecs.BOM_UTF8)  # editors of Windows write one
-    if text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in text[:2]:
-        problems.add_at(file, 1, "", "UTF-16 text; save the file as UTF-8")
-        return None
     try:
-        values = tomllib.loads(text.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        problems.add_at(file, 1 + text[: error.start].count(b"\n"), "", "not UTF-8 text; save the file as UTF-8")
-        return None
-    except tomllib.TOMLDecodeError as error:
-        problems.add_at(file, *_syntax_problem(error, text))
-        return None
-    except (ValueError, RecursionError) as error:  # a number of a million digits, a thousand nested brackets
-        problems.add_at(file, 1, "", f"not TOML that netwarp can read: {error}")
-        return None
-    if _depth(values) > 2 * DEEPEST:
-        problems.add_at(file, 1, "", f"nested deeper than {DEEPEST} levels")
+        values = _values(text)
+    except _Unreadable as wrong:
+        problems.add_at(file, *wrong.args)
         return None
     lines: dict[Steps, int] = {}
     _Lines(lines).document(_tree(text))
     return _build(values, (), lines, file, 1, problems)
+
+
+class _Unreadable(Exception):
+    """Line, key and message of what makes a file no TOML."""
+
+
+def _values(text: bytes) -> dict[str, Any]:
+    if len(text) > LARGEST_FILE_BYTES:
+        raise _Unreadable(1, "", f"larger than {LARGEST_FILE_BYTES} bytes")
+    for number, line in enumerate(text.split(b"\n"), 1):
+        if len(line) > LONGEST_LINE_BYTES:
+            raise _Unreadable(number, "", f"a line longer than {LONGEST_LINE_BYTES} bytes")
+    if text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in text[:2]:
+        raise _Unreadable(1, "", "UTF-16 text; save the file as UTF-8")
+    try:
+        values = tomllib.loads(text.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        line_of_error = 1 + text[: error.start].count(b"\n")
+        raise _Unreadable(line_of_error, "", "not UTF-8 text; save the file as UTF-8") from error
+    except tomllib.TOMLDecodeError as error:
+        raise _Unreadable(*_syntax_problem(error, text)) from error
+    except (ValueError, RecursionError) as error:  # a number of a million digits, a thousand nested brackets
+        raise _Unreadable(1, "", f"not TOML that netwarp can read: {error}") from error
+    if _depth(values) > 2 * DEEPEST:
+        raise _Unreadable(1, "", f"nested deeper than {DEEPEST} levels")
+    return values
 
 
 def _tree(text: bytes) -> tree_sitter.Node:

@@ -10,11 +10,18 @@ from typing import cast, get_args
 import msgspec
 
 from ..core.types import Agent, AgentKind, AgentTold, Node, OptionValue
-from ..experiment.agent_keys import AGENT_OPTIONS, EXAMPLE, FORWARDING, KINDS, NO_AGENT, fields_of
-from ..experiment.fields import check_keys
+from ..experiment.fields import Reader, check_keys
 from ..experiment.grammar import NODE
+from ..experiment.options import (
+    AGENT_EXAMPLE,
+    AGENT_KINDS,
+    AGENT_OPTIONS,
+    FORWARDING,
+    NO_AGENT,
+    agent_fields,
+    read_option,
+)
 from ..experiment.problems import Problems, nearest
-from ..experiment.reader import Reader
 from ..experiment.toml_positions import Item
 from .network import UnresolvedLink
 from .routes import Routed
@@ -26,15 +33,14 @@ def with_agents(
     links: Mapping[str, UnresolvedLink],
     routed: Sequence[Routed],
     problems: Problems,
-    context: str,
 ) -> dict[str, Node]:
     """The nodes with their agents; what is wrong is collected."""
-    assert set(KINDS) == set(get_args(AgentKind))
+    assert set(AGENT_KINDS) == set(get_args(AgentKind))
     complete = dict(nodes)
     for name, item in items.items():
         if item.get("agent") is None:
             continue
-        node = Reader(item, NODE, problems, context)
+        node = Reader(item, NODE, problems)
         if nodes[name].kind != "router":
             said = f'"{name}" is a {nodes[name].kind}, and agents are on routers; write kind = "router"'
             node.problem("agent", said)
@@ -52,11 +58,11 @@ def _agent(name: str, node: Reader, links: Mapping[str, UnresolvedLink], routed:
     kind = str(kind_item.value) if kind_item is not None else ""
     if kind == NO_AGENT:
         return None
-    if kind not in KINDS:
-        said = f'there is no agent "{kind[:40]}"{nearest(kind, (*KINDS, NO_AGENT))}' if kind else "has no kind"
-        node.problem("agent", f"{said}; for example agent = {EXAMPLE}")
+    if kind not in AGENT_KINDS:
+        said = f'there is no agent "{kind[:40]}"{nearest(kind, (*AGENT_KINDS, NO_AGENT))}' if kind else "has no kind"
+        node.problem("agent", f"{said}; for example agent = {AGENT_EXAMPLE}")
         return None
-    fields = fields_of(kind)
+    fields = agent_fields(kind)
     before = len(node.problems)
     reader = node.below(item if isinstance(item.value, dict) else item.with_value({}), fields)
     check_keys(reader.item, fields, node.problems)
@@ -70,7 +76,8 @@ def _agent(name: str, node: Reader, links: Mapping[str, UnresolvedLink], routed:
         return None
     options: dict[str, OptionValue] = {}
     for key, option in AGENT_OPTIONS.items():
-        value = _value(key, reader) if reader.has(key) else None
+        child = reader.item.get(key)
+        value = read_option(child, option, reader.problems) if child is not None else None
         if value is not None:
             options[option.cell_key] = value
     if kind not in FORWARDING:  # it listens on the ports of the flows that it relays
@@ -91,16 +98,6 @@ def _ports(link: str, routed: Sequence[Routed]) -> list[int]:
         if any(hop.link == link for route in each.routes for hop in route.there)
     )
     return sorted(set(crossing))
-
-
-def _value(key: str, reader: Reader) -> OptionValue | None:
-    match AGENT_OPTIONS[key].field.type:
-        case "quantity":
-            return reader.whole(key)
-        case "integer":
-            return reader.integer(key)
-        case _:
-            return reader.text(key)
 
 
 def _towards_receivers(

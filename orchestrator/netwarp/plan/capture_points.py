@@ -27,9 +27,8 @@ class Captures:
         links: Sequence[Link],
         flows: Sequence[Routed],
         problems: Problems,
-        context: str,
     ) -> None:
-        self._nodes, self._flows, self._problems, self._context = nodes, flows, problems, context
+        self._nodes, self._flows, self._problems = nodes, flows, problems
         self._there = {
             f"{node}.{link.name}": CapturePoint(node=node, link=link.name)
             for link in links
@@ -62,8 +61,7 @@ class Captures:
         for child in item.value:
             text = str(child.value)
             if text not in self._there:
-                said = f'there is no interface "{text[:60]}"{nearest(text, self._there)}'
-                self._problems.add(child, said, context=self._context)
+                self._problems.add(child, f'there is no interface "{text[:60]}"{nearest(text, self._there)}')
             else:
                 listed[text] = self._there[text]
         if len(self._problems) == before:
@@ -78,7 +76,7 @@ class Captures:
                 shown = ", ".join(f'"{name}"' for name in missing)
                 flow = routed.flow.name
                 said = f'flow "{flow}" is measured at both its ends: add {shown}, or leave the key out ("hosts")'
-                self._problems.add(item, said, context=self._context)
+                self._problems.add(item, said)
 
 
 def interfaces_of(routed: Routed) -> tuple[str, ...]:

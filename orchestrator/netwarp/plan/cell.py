@@ -12,16 +12,16 @@ from ..core.metrics.expressions import fill_in, unfilled
 from ..core.outputs import expression_of
 from ..core.types import Cell, Event, Flow, GuestKernel, Link, LinkImpairment, Node
 from ..experiment import Spec
-from ..experiment.agent_keys import FORWARDING
+from ..experiment.fields import Reader
 from ..experiment.grammar import RESOLVED
+from ..experiment.options import FORWARDING
 from ..experiment.problems import Problems
-from ..experiment.reader import Reader
 from .agents import with_agents
 from .capture_points import Captures
 from .combine import Combination
 from .flows import Flows
-from .network import SIDES, Network, build_link, check_linked, check_switches, finish
-from .packet_rules import check_packet_rules
+from .impairments import check_packet_rules, finish
+from .network import SIDES, Network, check_linked, check_switches
 from .resolve import resolve
 from .routes import Routed, rtt_of_links
 from .sysctls import SysctlCheck
@@ -66,22 +66,22 @@ class CellPlanner:
         """
         before = len(self._problems)
         named = ", ".join(f"{name}={level}" for name, level in levels.items() if level != "-")
-        context = f"first seen in the cell {named}" if named else ""
-        resolved = resolve(self._spec, levels, self._problems, context)
+        self._problems.context = f"first seen in the cell {named}" if named else ""
+        resolved = resolve(self._spec, levels, self._problems)
         if len(self._problems) > before:
             return ()
-        top = Reader(resolved.top, RESOLVED, self._problems, context)
+        top = Reader(resolved.top, RESOLVED, self._problems)
         duration = top.whole("duration")
-        nodes = self._network.nodes(resolved.nodes, context)
-        links = self._network.links(resolved.links, nodes, context)
+        nodes = self._network.nodes(resolved.nodes)
+        links = self._network.links(resolved.links, nodes)
         if duration is None or len(self._problems) > before:
             return ()
-        routed = Flows(nodes, links, duration, self._problems, context).read(resolved.flows)
+        routed = Flows(nodes, links, duration, self._problems).read(resolved.flows)
         if not resolved.flows:
             top.problem("flow", 'there is no flow; for example [flow.bulk] with from = "a", to = "b"')
-        nodes = with_agents(nodes, resolved.nodes, links, routed, self._problems, context)
-        check_linked(resolved.nodes, links, self._problems, context)
-        check_switches(nodes, resolved.nodes, links, self._problems, context)
+        nodes = with_agents(nodes, resolved.nodes, links, routed, self._problems)
+        check_linked(resolved.nodes, links, self._problems)
+        check_switches(nodes, resolved.nodes, links, self._problems)
         rtt_ns = rtt_of_links(routed, links)
         shapes = {
             (name, side): finish(draft.side(side), rtt_ns[name, side], draft.mtu_bytes)
@@ -89,23 +89,21 @@ class CellPlanner:
             for side in SIDES
         }
         directions = {f"{name} {side}": shape for (name, side), shape in shapes.items()}
-        check_packet_rules(directions, tuple(each.flow for each in routed), self._problems, resolved.top, context)
+        flows = tuple(each.flow for each in routed)
+        check_packet_rules(directions, flows, self._problems, resolved.top)
         timeline = TimelineReader(self._network, nodes, links, shapes, rtt_ns, duration)
-        planned = timeline.read(resolved.events, self._problems, context)
-        built = tuple(
-            build_link(draft, shapes[name, "forward"], shapes[name, "backward"]) for name, draft in links.items()
-        )
-        captures = Captures(nodes, built, routed, self._problems, context).read(resolved.top)
+        planned = timeline.read(resolved.events, self._problems)
+        built = tuple(draft.built(shapes[name, "forward"], shapes[name, "backward"]) for name, draft in links.items())
+        captures = Captures(nodes, built, routed, self._problems).read(resolved.top)
         named_kernel = top.text("kernel")
         kernel = self._builds(named_kernel) if named_kernel else None
         if self._sysctls is not None:
-            self._sysctls.nodes(resolved.nodes, links, kernel, context)
+            self._sysctls.nodes(resolved.nodes, links, kernel)
         if len(self._problems) > before:
             return ()
         own_nodes = _explicit(nodes, routed)
-        flows = tuple(each.flow for each in routed)
         parameters = dict(resolved.parameters)
-        metrics = self._metrics(experiment, levels, parameters, duration, context)
+        metrics = self._metrics(experiment, levels, parameters, duration)
         units = {each.metric.name: each.metric.unit for each in self._spec.own_metrics}
         phased = any(each.phase is not None and each.phase[0] < each.phase[1] for each in routed)
         random = phased or is_random(built, planned, flows)
@@ -132,7 +130,7 @@ class CellPlanner:
         )
 
     def _metrics(
-        self, experiment: str, levels: Combination, parameters: Mapping[str, str], duration_ns: int, context: str
+        self, experiment: str, levels: Combination, parameters: Mapping[str, str], duration_ns: int
     ) -> dict[str, str]:
         filled: dict[str, str] = {}
         for each in self._spec.own_metrics:
@@ -142,7 +140,7 @@ class CellPlanner:
             filled[each.metric.name] = text = fill_in(expression, parameters, duration_ns)
             for name in unfilled(text):
                 wrong = f'the parameter {name} is "{parameters.get(name)}" here, which is no quantity with a unit'
-                self._problems.add(each.item, wrong, context=context)
+                self._problems.add(each.item, wrong)
         return filled
 
 

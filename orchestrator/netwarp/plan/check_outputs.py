@@ -24,7 +24,7 @@ from ..core.outputs import (
     matches,
 )
 from ..experiment import Problems, Spec
-from ..experiment.experiments import ExperimentSpec
+from ..experiment.factors import ExperimentSpec
 from ..experiment.toml_positions import Item
 from .combine import Combination
 

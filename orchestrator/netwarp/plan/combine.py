@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..experiment.experiments import ExperimentSpec
-from ..experiment.factors import DOES_NOT_APPLY, FactorSpec
+from ..experiment.factors import DOES_NOT_APPLY, ExperimentSpec, FactorSpec
 from ..experiment.merge import holds
 
 Combination = dict[str, str]

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import get_args
 
 import msgspec
 
 from ..core.types import Flow, Node, OptionValue, PrimarySwitch, Program, Protocol
+from ..experiment.fields import Reader
 from ..experiment.grammar import FLOW, SWITCH
-from ..experiment.options import read_options
+from ..experiment.options import SCHEDULE, read_options, read_schedule
 from ..experiment.page_flows import NOT_OF_PAGES, read_page
 from ..experiment.problems import Problems, nearest
 from ..experiment.programs import read_program
-from ..experiment.reader import Reader
-from ..experiment.schedule import SCHEDULE, read_schedule
 from ..experiment.toml_positions import Item
-from .network import UnresolvedLink, bdp_bytes
-from .phases import read_phase
-from .routes import Route, Routed, Routes
+from .impairments import bdp_bytes
+from .network import UnresolvedLink
+from .routes import Route, Routed, Routes, read_phase
 
 FIRST_PORT = 5001
 IP_BYTES, TCP_BYTES, SCTP_BYTES, CHUNK_BYTES = 20, 20, 12, 16
@@ -37,6 +37,7 @@ _READY = {
 """Ready-made programs of the protocols that netwarp's own apps do not speak."""
 OF_OTHER_FLOWS = ("bytes", "message_size", "switch_primary", "program")
 """Keys of a flow that mean nothing to pages."""
+PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
 SPOKEN: tuple[Protocol, ...] = ("tcp", "sctp", "udp", "icmp")
 OF_OUR_APPS = ("bytes", "message_size", "sender", "receiver", "switch_primary")
 """Keys of a flow that mean nothing to a program of the user's own."""
@@ -51,19 +52,17 @@ class Flows:
         links: Mapping[str, UnresolvedLink],
         duration_ns: int,
         problems: Problems,
-        context: str,
     ) -> None:
-        self._nodes, self._links, self._duration_ns = nodes, links, duration_ns
+        self._nodes, self._problems, self._duration_ns = nodes, problems, duration_ns
         self._hosts = frozenset(node.name for node in nodes.values() if node.kind == "host")
-        self._problems, self._context = problems, context
-        self._routes = Routes(self._hosts, links, problems, context)
+        self._routes = Routes(self._hosts, links, problems)
 
     def read(self, items: Mapping[str, Item]) -> tuple[Routed, ...]:
         """Every flow in order; mistakes are collected."""
         read_so_far: list[Routed] = []
         ports: dict[tuple[str, int], str] = {}
         for number, (name, item) in enumerate(items.items()):
-            reader = Reader(item, FLOW, self._problems, self._context)
+            reader = Reader(item, FLOW, self._problems)
             routed = self._flow(name, FIRST_PORT + number, reader)
             if routed is None:
                 continue
@@ -102,11 +101,8 @@ class Flows:
             least = LEAST_MTU_BYTES[protocol]
             reader.problem("paths", f'{protocol} needs links with an MTU of {least} B; for example mtu = "{least} B"')
             return None
-        bdp = (
-            None
-            if first.path.bottleneck_bit_s is None
-            else bdp_bytes(first.path.bottleneck_bit_s, first.path.base_rtt_ns)
-        )
+        rate = first.path.bottleneck_bit_s
+        bdp = None if rate is None else bdp_bytes(rate, first.path.base_rtt_ns)
         options = {
             role: read_options(reader.item.get(role), role, protocol, bdp, self._problems)
             for role in ("sender", "receiver")
@@ -167,7 +163,6 @@ class Flows:
         return phase
 
     def _protocol(self, reader: Reader) -> Protocol | None:
-        known: tuple[Protocol, ...] = ("tcp", "sctp", "mptcp", "udp", "icmp")
         text = reader.text("protocol") if reader.need("protocol") else None
         if text in ("udp", "icmp") and not reader.has("program"):
             reader.problem(
@@ -175,7 +170,7 @@ class Flows:
                 f"netwarp's own sender and receiver speak tcp, sctp, mptcp; {text} needs a program; for example "
                 f"{_READY[text]}",
             )
-        return next((protocol for protocol in known if protocol == text), None)
+        return next((protocol for protocol in PROTOCOLS if protocol == text), None)
 
     def _times(self, reader: Reader) -> tuple[int, int | None, int | None]:
         start, stop, total = (reader.whole(key) for key in ("start", "stop", "bytes"))
@@ -210,7 +205,9 @@ class Flows:
         room = int(sender.get("sndbuf_bytes", SCTP_SNDBUF_BYTES))
         item = reader.item.get("sender", "burst")
         if protocol == "sctp" and sizes and max(sizes) > room and item is not None:
-            self._say(item, f"an SCTP message must fit the send buffer of {room} B; one of {max(sizes)} B does not")
+            self._problems.add(
+                item, f"an SCTP message must fit the send buffer of {room} B; one of {max(sizes)} B does not"
+            )
 
     def _check_mss(
         self, options: Mapping[str, Mapping[str, OptionValue]], protocol: Protocol, mtu: int, reader: Reader
@@ -219,27 +216,24 @@ class Flows:
         for role, given in options.items():
             path_mtu, at = given.get("path_mtu_bytes"), reader.item.get(role, "path_mtu")
             if isinstance(path_mtu, int) and path_mtu > mtu and at is not None:  # the kernel takes it, IP fragments
-                self._say(at, f'is above the MTU of the flow\'s links; at most "{mtu // 4 * 4} B"')
+                self._problems.add(at, f'is above the MTU of the flow\'s links; at most "{mtu // 4 * 4} B"')
             mss = given.get("mss_bytes")
             item = reader.item.get(role, "mss")
             if isinstance(mss, int) and mss > largest and item is not None:
-                self._say(item, f'{mss} B and its headers exceed the MTU of {mtu} B; at most "{largest} B"')
+                self._problems.add(item, f'{mss} B and its headers exceed the MTU of {mtu} B; at most "{largest} B"')
 
     def _switches(
         self, protocol: Protocol, routes: Sequence[Route], start_ns: int, reader: Reader
     ) -> tuple[PrimarySwitch, ...]:
-        item = reader.item.get("switch_primary")
         paths = {route.path.name: route.path for route in routes}
         switches: list[PrimarySwitch] = []
-        for child in item.items() if item is not None else ():
+        for child in reader.item.listed("switch_primary"):
             inner = reader.below(child, SWITCH)
             if protocol != "sctp":
                 reader.problem("switch_primary", 'only sctp has a primary path; for example protocol = "sctp"')
                 break
-            at, path = (
-                (inner.whole("at") if inner.need("at") else None),
-                (inner.text("path") if inner.need("path") else None),
-            )
+            at = inner.whole("at") if inner.need("at") else None
+            path = inner.text("path") if inner.need("path") else None
             if at is not None and at >= self._duration_ns:
                 inner.wrong("at", "is not before the end of the cell (duration)")
             elif at is not None and at < start_ns:
@@ -249,9 +243,6 @@ class Flows:
             if at is not None and path in paths:
                 switches.append(PrimarySwitch(at_ns=at, path=path))
         return tuple(sorted(switches, key=lambda switch: switch.at_ns))
-
-    def _say(self, item: Item, text: str) -> None:
-        self._problems.add(item, text, context=self._context)
 
 
 def page_options(
@@ -303,7 +294,5 @@ def check_datagrams_differ(others: Iterable[Flow], flow: Flow, reader: Reader) -
     for other in others:
         same = {flow.sender, flow.receiver} == {other.sender, other.receiver} and other.paths == flow.paths
         if flow.is_datagrams and other.protocol == flow.protocol and same:
-            reader.problems.add(
-                reader.item, f'on the wire its packets cannot be told from those of flow "{other.name}"',
-                context=reader.context,
-            )  # fmt: skip
+            said = f'on the wire its packets cannot be told from those of flow "{other.name}"'
+            reader.problems.add(reader.item, said)

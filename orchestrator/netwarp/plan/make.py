@@ -8,8 +8,7 @@ from ..core.errors import SpecError
 from ..core.outputs import Levels, matches
 from ..core.types import Cell, GuestKernel
 from ..experiment import Problems, Spec
-from ..experiment.experiments import ExperimentSpec
-from ..experiment.factors import DOES_NOT_APPLY
+from ..experiment.factors import DOES_NOT_APPLY, ExperimentSpec
 from ..experiment.problems import nearest
 from ..experiment.toml_positions import Item
 from ..experiment.toml_writer import plain, toml_value

@@ -32,7 +32,7 @@ PACED = ("interval_ns", "pacing_rate_bit_s")
 LONG = 10
 """A transfer that took this many times as long as rate and round trip need is over (nothing random, no fault)."""
 SAMPLE_REMEDY = 'sample_interval; for example sender = { sample_interval = "10 ms" }'
-PHASE_REMEDY = 'phase = "uniform(0 s, 1 s)" on the flows but one, and --repetitions 5 or more'
+PHASE_REMEDY = 'phase = { uniform = ["0 s", "1 s"] } on the flows but one, and --repetitions 5 or more'
 
 
 def notes(plan: Plan, backend: str) -> tuple[str, ...]:

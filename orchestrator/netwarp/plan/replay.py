@@ -10,8 +10,8 @@ from ..experiment import Spec
 from ..experiment.factors import DOES_NOT_APPLY
 from ..experiment.fields import LONGEST_LEVEL
 from ..experiment.grammar import RESOLVED
-from ..experiment.merge import merge
 from ..experiment.toml_writer import plain, toml_text
+from .resolve import merged
 from .schedules import SIDES
 
 KEPT = ("format", "name", "title", "description", "metric", *RESOLVED)
@@ -23,14 +23,8 @@ def replay_spec(spec: Spec, cell: Cell, title: str) -> str:
     Its captures are those of the cell, byte for byte, on the same kernel. A level that is too long for a spec has a
     short name there, and its own as title.
     """
-    merged = spec.document
-    for name, factor in spec.factors.items():
-        level = next((level for level in factor.levels if level.name == cell.factors[name]), None)
-        if level is not None and level.patch is not None:
-            patch = {key: child for key, child in level.patch.table().items() if key in RESOLVED}
-            merged = merge(merged, level.patch.with_value(patch))
-    merged = merge(merged, spec.overrides)
-    document: dict[str, Any] = {key: plain(child) for key, child in merged.table().items() if key in KEPT}
+    table = merged(spec, cell.factors).table()
+    document: dict[str, Any] = {key: plain(child) for key, child in table.items() if key in KEPT}
     document |= {"title": title, "seed": cell.seed}
     links = document.setdefault("link", {})
     for link in cell.links:

@@ -7,16 +7,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..core.units import QuantityError, parse_quantity
 from ..experiment import Spec
-from ..experiment.factors import FactorSpec
 from ..experiment.fields import NAME, PLACEHOLDER
-from ..experiment.grammar import EVENT, RESOLVED, SECTIONS
+from ..experiment.grammar import RESOLVED, SECTIONS
 from ..experiment.merge import DEEPEST_PARAMETER, Values, holds, merge, resolve_parameters, substitute
 from ..experiment.problems import Problems, nearest
+from ..experiment.profiles import Stacks
 from ..experiment.programs import PLACEHOLDERS
-from ..experiment.reader import Reader
-from ..experiment.shapes import expand_shape
-from ..experiment.stacks import Stacks
+from ..experiment.sections import expand_shape
 from ..experiment.toml_positions import Item
 from .combine import Combination
 
@@ -35,47 +34,42 @@ class Resolved:
     parameters: Mapping[str, str]
 
 
-def resolve(spec: Spec, levels: Combination, problems: Problems, context: str) -> Resolved:
-    """Merge, expand and fill in. Mistakes are added to `problems`; the result must not be used then."""
+def merged(spec: Spec, levels: Combination) -> Item:
+    """The document with what the levels and --set change."""
     document = spec.document
     for name, factor in spec.factors.items():
         level = next((level for level in factor.levels if level.name == levels[name]), None)
         if level is not None and level.patch is not None:
             patch = {key: child for key, child in level.patch.table().items() if key in RESOLVED}
             document = merge(document, level.patch.with_value(patch))
-    document = merge(document, spec.overrides)
-    parameters = resolve_parameters(document.get("parameter"), levels, problems)
-    places = _places(document.get("parameter"), spec.factors, levels)
-    values = Values({**parameters, **levels}, places)
+    return merge(document, spec.overrides)
+
+
+def resolve(spec: Spec, levels: Combination, problems: Problems) -> Resolved:
+    """Merge, expand and fill in. Mistakes are added to `problems`; the result must not be used then."""
+    document = merged(spec, levels)
+    parameters = resolve_parameters(document.under("parameter"), levels, problems)
+    values = Values({**parameters, **levels}, _places(document.under("parameter"), spec, levels), problems)
     shape = document.get("shape")
     if shape is not None:
-        expanded = expand_shape(substitute(shape, values, problems, context), problems)
+        expanded = expand_shape(substitute(shape, values), problems)
         document = merge(expanded, document) if expanded is not None else document
-    sections = {name: _section(document, name, levels, values, problems, context) for name in SECTIONS}
+    sections = {name: _section(document, name, levels, values) for name in SECTIONS}
     stacks = Stacks(problems)
     nodes = {name: stacks.node(item) for name, item in sections["node"].items()}
     flows = {name: stacks.flow(item, sections["node"]) for name, item in sections["flow"].items()}
-    top = document.with_value(
-        {
-            key: substitute(child, values, problems, context)
-            for key, child in document.table().items()
-            if key in ("duration", "captures", "kernel")
-        }
-    )
-    return Resolved(top, nodes, sections["link"], flows, sections["event"], parameters)
+    top = {key: child for key, child in document.table().items() if key in ("duration", "captures", "kernel")}
+    filled = substitute(document.with_value(top), values)
+    return Resolved(filled, nodes, sections["link"], flows, sections["event"], parameters)
 
 
-def _places(parameters: Item | None, factors: Mapping[str, FactorSpec], levels: Combination) -> dict[str, Item]:
+def _places(parameters: Mapping[str, Item], spec: Spec, levels: Combination) -> dict[str, Item]:
     """The position of each factor's and parameter's value; a value that only repeats another has the position of that
     one.
     """
-    places: dict[str, Item] = {}
-    for name, factor in factors.items():
-        listed = factor.item.get("levels")
-        if listed is not None:
-            places[name] = listed.part(levels[name])
-    for name, child in (parameters.table() if parameters is not None else {}).items():
-        places.setdefault(name, child)
+    listed = {name: factor.item.get("levels") for name, factor in spec.factors.items()}
+    places = {name: item.part(levels[name]) for name, item in listed.items() if item is not None}
+    places = {**parameters, **places}
     for _ in range(DEEPEST_PARAMETER):
         for name, place in places.items():
             other = PLACEHOLDER.fullmatch(str(place.value))
@@ -84,66 +78,51 @@ def _places(parameters: Item | None, factors: Mapping[str, FactorSpec], levels: 
     return places
 
 
-def _section(
-    document: Item, section: str, levels: Combination, values: Values, problems: Problems, context: str
-) -> dict[str, Item]:
-    named = document.get(section)
-    table = named.table() if named is not None else {}
-    default = document.get("default", section)
-    items: dict[str, Item] = {}
-    if len(table) > MOST_OF_A_KIND and named is not None:
-        problems.add(named, f"{len(table)} of them; at most {MOST_OF_A_KIND}")
+def _section(document: Item, section: str, levels: Combination, values: Values) -> dict[str, Item]:
+    table, default = document.under(section), document.get("default", section)
+    if len(table) > MOST_OF_A_KIND:
+        values.problems.add(document.get(section) or document, f"{len(table)} of them; at most {MOST_OF_A_KIND}")
         return {}
+    items: dict[str, Item] = {}
     for name, item in table.items():
-        if not NAME.fullmatch(name):  # said when the file was read
-            continue
-        layered = _layers(name, table, default, values, problems, context)
+        layered = _layers(name, table, default, values) if NAME.fullmatch(name) else None
         if layered is None or not _applies(layered, levels):
             continue
-        if section == "event" and _never_happens(layered, values, context):
+        if section == "event" and _never_happens(layered, values):
             continue
         switches = layered.get("switch_primary")
         if switches is not None and isinstance(switches.value, list):
             kept = switches.with_value([child for child in switches.items() if _applies(child, levels)])
             layered = layered.with_value({**layered.table(), "switch_primary": kept})
-        items[name] = _filled(layered, values, problems, context).with_place(item)
+        items[name] = _filled(layered, values).with_place(item)
     return items
 
 
-def _filled(item: Item, values: Values, problems: Problems, context: str) -> Item:
+def _filled(item: Item, values: Values) -> Item:
     """The table with `{name}` filled in. Placeholders in a program's arguments that are known only later stay as they
     are.
     """
     program = item.get("program")
     rest = item.with_value({key: child for key, child in item.table().items() if key != "program"})
-    filled = substitute(rest, values, problems, context)
+    filled = substitute(rest, values)
     if program is None:
         return filled
     later = {name: f"{{{name}}}" for name in PLACEHOLDERS}
-    known = Values({**values.texts, **later}, values.places)
-    return filled.with_value({**filled.table(), "program": substitute(program, known, problems, context)})
+    known = Values({**values.texts, **later}, values.places, values.problems)
+    return filled.with_value({**filled.table(), "program": substitute(program, known)})
 
 
-def _layers(
-    name: str,
-    table: Mapping[str, Item],
-    default: Item | None,
-    values: Values,
-    problems: Problems,
-    context: str,
-) -> Item | None:
+def _layers(name: str, table: Mapping[str, Item], default: Item | None, values: Values) -> Item | None:
     """The layers of an item: the default, then what `like` names, then the item itself; later ones override."""
-    chain = [table[name]]
-    seen = {name}
+    chain, seen = [table[name]], {name}
     while (like := chain[-1].get("like")) is not None:
-        other = str(substitute(like, values, problems, context).value)
+        other = str(substitute(like, values).value)
         if other in seen:
-            problems.add(like, f'"{other}" leads back to itself in a circle of `like`')
+            values.problems.add(like, f'"{other}" leads back to itself in a circle of `like`')
             return None
         if other not in table:
-            problems.add(
-                like, f'there is no "{other}" to be like{nearest(other, table.keys() - seen)}', context=context
-            )
+            said = f'there is no "{other}" to be like{nearest(other, table.keys() - seen)}'
+            values.problems.add(like, said)
             return None
         seen.add(other)
         chain.append(table[other])
@@ -158,11 +137,13 @@ def _applies(item: Item, levels: Combination) -> bool:
     return holds(item.levels("only"), levels) and not refused
 
 
-def _never_happens(item: Item, values: Values, context: str) -> bool:
+def _never_happens(item: Item, values: Values) -> bool:
     """True if the event does not happen: `for = "0 s"`. Its other keys are not checked then."""
     length = item.get("for")
     if length is None:
         return False
-    quiet = Problems()
-    filled = substitute(length, values, quiet, context)
-    return Reader(item.with_value({"for": filled}), EVENT, quiet, context).whole("for") == 0 and not len(quiet)
+    text = PLACEHOLDER.sub(lambda at: values.texts.get(at[1], at[0]), str(length.value))
+    try:
+        return parse_quantity(text, "time").value == 0
+    except QuantityError:
+        return False

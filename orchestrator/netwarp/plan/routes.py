@@ -1,7 +1,8 @@
-"""Computes the routes of a flow: the links of each of its paths in both directions."""
+"""Computes the routes of a flow, the links of each of its paths in both directions; and draws phases from the seed."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,12 +10,13 @@ import msgspec
 
 from ..core.topology import DirectedLink, NoRoute, find_route
 from ..core.types import DirectionName, Flow, Path, Protocol
-from ..experiment.grammar import FLOW
+from ..experiment.fields import Reader, read_span
+from ..experiment.grammar import FLOW, PATH, PHASE
 from ..experiment.problems import Problems, nearest
-from ..experiment.reader import Reader
 from ..experiment.toml_positions import Item
 from .network import SIDES, UnresolvedLink
-from .phases import draw_phase
+
+PATH_EXAMPLE = '{ sender = "p1", receiver = "p2" }'
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,68 +45,82 @@ class Routed:
         return msgspec.structs.replace(self.flow, start_ns=start)
 
 
+def read_phase(key: str, reader: Reader) -> tuple[int, int] | None:
+    """The bounds (from, to) in ns, inclusive; None if there is no phase or it is wrong (the problem is collected)."""
+    item = reader.item.get(key)
+    if item is None:
+        return None
+    return read_span(item.get("uniform") or item, PHASE["uniform"].example, reader.problems)
+
+
+def draw_phase(phase: tuple[int, int] | None, name: str) -> int:
+    """A uniform draw, bounds included; each name has an independent draw."""
+    if phase is None:
+        return 0
+    low, high = phase
+    digest = hashlib.sha256(name.encode()).digest()
+    return low + int.from_bytes(digest[:16], "big") * (high - low + 1) // (1 << 128)
+
+
 class Routes:
     """Reads the paths of the flows of one cell."""
 
-    def __init__(
-        self, hosts: frozenset[str], links: Mapping[str, UnresolvedLink], problems: Problems, context: str
-    ) -> None:
-        self._hosts, self._links, self._problems, self._context = hosts, links, problems, context
+    def __init__(self, hosts: frozenset[str], links: Mapping[str, UnresolvedLink], problems: Problems) -> None:
+        self._hosts, self._links, self._problems = hosts, links, problems
 
     def read(self, sender: str, receiver: str, protocol: Protocol, reader: Reader) -> tuple[Route, ...]:
         """The routes of a flow's `paths`; empty if any of them is wrong (problems are collected)."""
-        item = reader.item.get("paths")
-        texts = reader.names("paths")
-        if item is None or not texts:
+        reader.names("paths")
+        paths = reader.item.listed("paths")
+        if not paths:
             reader.problem("paths", f"a flow has at least one path; for example paths = {FLOW['paths'].example}")
             return ()
-        if protocol == "tcp" and len(texts) > 1 and not reader.has("program"):
+        if protocol == "tcp" and len(paths) > 1 and not reader.has("program"):
             reader.problem("paths", 'tcp has one path; several need protocol = "sctp" or "mptcp"')
         before = len(self._problems)
-        routes = [self._route(child, sender, receiver) for child in item.items()]
+        routes = [self._route(child, sender, receiver) for child in paths]
         known = tuple(route for route in routes if route is not None)
         return known if len(self._problems) == before else ()
 
     def _route(self, item: Item, sender: str, receiver: str) -> Route | None:
-        """The route of a text: `"p1"`; `"up>down"`: the link at the sender and the link at the receiver;
-        `"up>down<back"`: and the receiver's link on which its own packets leave.
-        """
-        first, arrow, last = str(item.value).partition(">")
-        last, turned, leaving = last.partition("<")
-        for link in (first, *((last,) if arrow else ()), *((leaving,) if turned else ())):
-            if link not in self._links:
-                self._say(item, f'there is no link "{link}"{nearest(link, self._links)}')
+        """The route of a path: the link at both ends, or a table of links; the receiver's may be the only one there."""
+        ends = {key: part for key in PATH if (part := item.get(key)) is not None} if item.table() else {"sender": item}
+        for part in ends.values():
+            if part.value not in self._links:
+                self._problems.add(part, f'there is no link "{part.value}"{nearest(str(part.value), self._links)}')
                 return None
-        if not self._touches(first, sender):
-            self._say(item, f'link "{first}" does not touch the sender "{sender}"; it has: {self._at(sender)}')
-            return None
-        if not arrow:
-            at_receiver = [name for name in self._links if self._touches(name, receiver)]
-            if first in at_receiver:
-                last = first
-            elif len(at_receiver) == 1:
-                last = at_receiver[0]
-            else:
-                self._say(item, f'which link of "{receiver}"? write "{first}>LINK" with one of: {self._at(receiver)}')
+        for key, part in ends.items():
+            role, node = ("sender", sender) if key == "sender" else ("receiver", receiver)
+            if part.value not in self._at(node):
+                has = ", ".join(self._at(node)) or "none"
+                self._problems.add(part, f'link "{part.value}" does not touch the {role} "{node}"; it has: {has}')
                 return None
-        if not self._touches(last, receiver):
-            self._say(item, f'link "{last}" does not touch the receiver "{receiver}"; it has: {self._at(receiver)}')
+        first, last, leaving = (str(ends[key].value) if key in ends else "" for key in PATH)
+        if not first:
+            self._problems.add(item, f"its sender is missing; for example {PATH_EXAMPLE}")
             return None
-        if turned and not self._touches(leaving, receiver):
-            self._say(item, f'link "{leaving}" does not touch the receiver "{receiver}"; it has: {self._at(receiver)}')
-            return None
+        if not last:
+            near = self._at(receiver)
+            if first not in near and len(near) != 1:
+                which = ", ".join(near) or "none"
+                table = f'{{ sender = "{first}", receiver = LINK }}'
+                self._problems.add(item, f'which link of "{receiver}"? write {table} with one of: {which}')
+                return None
+            last = first if first in near else near[0]
         links = list(self._links.values())
         try:
             there = find_route(self._hosts, links, sender, receiver, last)
-            back = find_route(self._hosts, links, receiver, sender, first, leaving if turned else None)
+            back = find_route(self._hosts, links, receiver, sender, first, leaving or None)
         except NoRoute as error:
-            self._say(item, f"the path does not exist: {error}{self._through_hosts(sender, receiver, last)}")
+            hosts = self._through_hosts(sender, receiver, last)
+            self._problems.add(item, f"the path does not exist: {error}{hosts}")
             return None
         for node, hops, link in ((sender, there, first), (receiver, back, leaving or last)):
             if hops[0].link != link:
-                hint = "" if node == sender else f'; to have it so, write "{first}>{last}<{last}"'
+                table = f'{{ sender = "{first}", receiver = "{last}", back = "{last}" }}'
+                hint = "" if node == sender else f"; to have it so, write {table}"
                 reached = f'"{node}" reaches the other end over link "{hops[0].link}", not over "{link}" as written'
-                self._say(item, reached + hint)
+                self._problems.add(item, reached + hint)
                 return None
         rates = [rate for hop in there if (rate := self._links[hop.link].side(hop.direction).shape.rate_bit_s)]
         delay = sum(self._links[hop.link].side(hop.direction).shape.one_way_delay_ns for hop in (*there, *back))
@@ -143,18 +159,13 @@ class Routes:
                     reader.problem(
                         "paths",
                         f'"{ends[0]}" has one route to "{ends[1]}": packets cannot leave over "{known}" for one path '
-                        f'and over "{link}" for another; write the same "<{link}" or "<{known}" at all of them',
+                        f'and over "{link}" for another; write the same back = "{link}" or "{known}" at all',
                     )
                     return
 
-    def _touches(self, link: str, node: str) -> bool:
-        return node in (self._links[link].a, self._links[link].b)
-
-    def _at(self, node: str) -> str:
-        return ", ".join(name for name in self._links if self._touches(name, node)) or "none"
-
-    def _say(self, item: Item, text: str) -> None:
-        self._problems.add(item, text, context=self._context)
+    def _at(self, node: str) -> list[str]:
+        """The links at a node."""
+        return [link.name for link in self._links.values() if node in (link.a, link.b)]
 
 
 def rtt_of_links(routed: Sequence[Routed], links: Mapping[str, UnresolvedLink]) -> dict[tuple[str, DirectionName], int]:

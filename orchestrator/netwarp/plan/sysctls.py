@@ -36,21 +36,15 @@ class SysctlCheck:
         self._ask, self._problems = ask, problems
         self._asked: dict[GuestKernel | None, KernelSysctls | None] = {}
 
-    def nodes(
-        self, nodes: Mapping[str, Item], links: Mapping[str, UnresolvedLink], kernel: GuestKernel | None, context: str
-    ) -> None:
+    def nodes(self, nodes: Mapping[str, Item], links: Mapping[str, UnresolvedLink], kernel: GuestKernel | None) -> None:
         """Every sysctl of every node of a cell."""
         for node, item in nodes.items():
-            table = item.get("sysctl")
             own = [link.name for link in links.values() if node in (link.a, link.b)]
-            for name, child in (table.table() if table is not None else {}).items():
-                if (known := self._known(kernel)) is not None and (said := _sysctl_problem(name, own, known)):
-                    self._problems.add(child, said, context=context)
-
-    def _known(self, kernel: GuestKernel | None) -> KernelSysctls | None:
-        if kernel not in self._asked:
-            self._asked[kernel] = self._ask(kernel)
-        return self._asked[kernel]
+            for name, child in item.under("sysctl").items():
+                if kernel not in self._asked:
+                    self._asked[kernel] = self._ask(kernel)
+                if (known := self._asked[kernel]) is not None and (said := _sysctl_problem(name, own, known)):
+                    self._problems.add(child, said)
 
 
 def _sysctl_problem(name: str, links: Sequence[str], known: KernelSysctls) -> str:

@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from ..core.types import Action, DirectionName, Event, LinkImpairment, Node
+from ..core.wire import ETHERNET_HEADER_BYTES
+from ..experiment.fields import Reader
 from ..experiment.grammar import DIRECTION, EVENT, REPEATED
 from ..experiment.merge import merge
 from ..experiment.problems import Problems, nearest
-from ..experiment.reader import Reader
 from ..experiment.toml_positions import Item
-from .network import SIDES, Network, UnresolvedLink, finish
-from .phases import draw_phase, read_phase
-from .queue_management import ETHERNET_HEADER_BYTES
+from .impairments import finish
+from .network import SIDES, Network, UnresolvedLink
+from .routes import draw_phase, read_phase
 
 ACTIONS: tuple[Action, ...] = ("cut", "blackhole", "link", "change")
 MOST_OCCURRENCES = 1000
@@ -65,16 +66,15 @@ class TimelineReader:
         self._network, self._nodes, self._links = network, nodes, links
         self._shapes, self._rtt_ns, self._duration_ns = shapes, rtt_ns, duration_ns
 
-    def read(self, items: Mapping[str, Item], problems: Problems, context: str) -> tuple[Planned, ...]:
+    def read(self, items: Mapping[str, Item], problems: Problems) -> tuple[Planned, ...]:
         """Every event in order, those of the links' profiles first; mistakes are collected."""
         planned: list[Planned] = []
         for link, draft in self._links.items():
-            own = draft.item.get("event")
-            for name, item in own.table().items() if own is not None else ():
-                reader = Reader(item, REPEATED, problems, context)
+            for name, item in draft.item.under("event").items():
+                reader = Reader(item, REPEATED, problems)
                 planned += self._repeated(self._event(f"{link}.{name}", link, reader), reader)
         for name, item in items.items():
-            reader = Reader(item, EVENT, problems, context)
+            reader = Reader(item, EVENT, problems)
             link = (reader.text("link") or "") if reader.need("link") else ""
             planned += self._repeated(self._event(name, link, reader), reader)
         planned = self._without_unchanged(planned)
@@ -182,20 +182,23 @@ class TimelineReader:
         return tuple(side for side in SIDES if not names or side in names)
 
     def _end(self, link: str, reader: Reader) -> str:
-        draft = self._links[link]
-        ends = [draft.a, draft.b]
-        if any(self._nodes[node].kind == "host" for node in ends):
-            ends += [f"{link}.hop:{node}" for node in ends]
-        end = reader.text("end")
-        if end not in ends:
-            said = "end is missing" if end is None else f'link "{link}" has no end "{end}"'
-            reader.problem("end", f'{said}; it has: {", ".join(ends)}; for example end = "{ends[-1]}"')
-        elif end in (draft.a, draft.b):
-            beside = [other for other in self._links.values() if {other.a, other.b} == {draft.a, draft.b}]
-            if len(beside) > 1 and any(self._nodes[node].kind == "switch" for node in (draft.a, draft.b)):
+        draft, item = self._links[link], reader.item.get("end")
+        nodes = (draft.a, draft.b)
+        ends = {f'"{node}"': node for node in nodes}
+        if any(self._nodes[node].kind == "host" for node in nodes):
+            ends |= {f'{{ hop = "{node}" }}': f"{link}.hop:{node}" for node in nodes}
+        hop = reader.item.get("end", "hop")
+        end = f"{link}.hop:{hop.value}" if hop is not None else reader.item.text("end")
+        if end not in ends.values():
+            said = "end is missing" if item is None else f'link "{link}" has no such end'
+            reader.problem("end", f"{said}; it has: {', '.join(ends)}; for example end = {list(ends)[-1]}")
+        elif end in nodes:
+            beside = [other for other in self._links.values() if {other.a, other.b} == {*nodes}]
+            if len(beside) > 1 and any(self._nodes[node].kind == "switch" for node in nodes):
                 # the route of an interface that comes up again stands behind the other's
-                reader.problem("end", f'"{end}" would answer by its other interface for good; use end = "{ends[-1]}"')
-        return end or ""
+                use = f"use end = {list(ends)[-1]}"
+                reader.problem("end", f'"{end}" would answer by its other interface for good; {use}')
+        return end
 
     def _change(
         self, name: str, at: int, link: str, directions: tuple[DirectionName, ...], reader: Reader
@@ -217,19 +220,8 @@ class TimelineReader:
                 self._check_rate(shape, self._shapes[link, side], draft.mtu_bytes, reader)
         touched = tuple(side for side in SIDES if side in new)
         old = {side: self._shapes[link, side] for side in touched}
-        event, undo = (
-            Event(
-                at_ns=at,
-                name=name,
-                action="change",
-                link=link,
-                directions=touched,
-                forward=shapes.get("forward"),
-                backward=shapes.get("backward"),
-            )
-            for shapes in (new, old)
-        )
-        return event, undo
+        event = Event(at_ns=at, name=name, action="change", link=link, directions=touched)
+        return msgspec.structs.replace(event, **new), msgspec.structs.replace(event, **old)
 
     @staticmethod
     def _check_rate(shape: LinkImpairment, own: LinkImpairment, mtu_bytes: int, reader: Reader) -> None:

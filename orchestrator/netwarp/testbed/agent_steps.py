@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator
 
 from ..core.types import Agent, Cell, Event
-from ..experiment.agent_keys import FORWARDING
+from ..experiment.options import FORWARDING
 from . import messages, nftables
 from .layout import Layout
 from .messages import Request

@@ -26,8 +26,13 @@ b = { kind = "host" }
 [link]
 ar = { between = ["a", "r"], rate = "4 Mbit/s", queue = "{queue}", one_way_delay = "10 ms", loss = "{loss}" }
 rb = { between = ["r", "b"], rate = "2 Mbit/s", queue = "{queue}", one_way_delay = "30 ms", loss = "{loss}" }
-[flow]
-bulk = { from = "a", to = "b", protocol = "{protocol}", paths = ["ar>rb"], start = "0.5 s", bytes = "1 MB" }
+[flow.bulk]
+from = "a"
+to = "b"
+protocol = "{protocol}"
+paths = [{ sender = "ar", receiver = "rb" }]
+start = "0.5 s"
+bytes = "1 MB"
 [factor]
 protocol = { levels = ["tcp", "sctp"] }
 loss = { levels = ["0 %", "2 %"] }

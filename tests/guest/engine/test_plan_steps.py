@@ -50,7 +50,7 @@ bulk = { from = "a", to = "b", protocol = "sctp", paths = ["p1", "p2"] }
 [event]
 cut = { action = "cut", link = "p1", at = "1 s", for = "1 s" }
 hole = { action = "blackhole", link = "p1", at = "3 s", for = "1 s" }
-down = { action = "link", link = "p1", end = "p1.hop:b", at = "5 s", for = "1 s" }
+down = { action = "link", link = "p1", end = { hop = "b" }, at = "5 s", for = "1 s" }
 slower = { action = "change", link = "p1", at = "7 s", rate = "100 kbit/s" }
 end = { action = "blackhole", link = "p2", at = "8 s" }
 [node.b.sysctl]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from netwarp.experiment.stacks import list_stacks
+from netwarp.experiment.profiles import STACKS, names_in
 from support.chain_kit import Checkout
 
 SPEC = """\
@@ -44,7 +44,7 @@ def measured(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> di
 
 
 def test_every_stack_has_a_level_here() -> None:
-    assert all(f'"{name}"' in SPEC for name in list_stacks())
+    assert all(f'"{name}"' in SPEC for name in names_in(STACKS))
 
 
 def test_initial_windows(measured: dict[tuple[str, str], dict[str, float]]) -> None:

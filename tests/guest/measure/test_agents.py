@@ -47,7 +47,7 @@ one_way_delay = "10 ms"
 from = "fh"
 to = "mh"
 protocol = "tcp"
-paths = ["wired>air"]
+paths = [{{ sender = "wired", receiver = "air" }}]
 receiver = {{ rcvbuf = "40 KiB" }}
 {flow}
 {more}"""

@@ -16,7 +16,7 @@ T0_S = 1_700_000_000
 SPEC = two_hosts(
     """
 [event]
-outage = { action = "cut", link = "p1", at = "5 s", for = "3 s", for_phase = "uniform(0 s, 2 s)" }
+outage = { action = "cut", link = "p1", at = "5 s", for = "3 s", for_phase = { uniform = ["0 s", "2 s"] } }
 [figure]
 window = { series = ["cwnd_bytes"], window = ["4 s", "12 s"] }
 arrivals = { series = ["goodput_bit_s"], window = ["4 s", "12 s"] }

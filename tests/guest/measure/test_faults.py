@@ -38,7 +38,7 @@ event.outage.directions = ["forward"]
 [factor.fault.level.blackhole]
 event.outage.action = "blackhole"
 [factor.fault.level.link]
-event.outage = { action = "link", end = "p1.hop:b" }
+event.outage = { action = "link", end = { hop = "b" } }
 [factor.fault.level.own_end]
 event.outage = { action = "link", end = "a" }
 [factor.fault.level.change]

@@ -74,7 +74,7 @@ profile = "geo-satellite"
 from = "a"
 to = "b"
 protocol = "sctp"
-paths = ["acca>terr", "sat"]
+paths = [{ sender = "acca", receiver = "terr" }, "sat"]
 [flow.sctp.sender]
 path_max_retrans = 2
 pf_retrans = 0
@@ -82,9 +82,17 @@ rto_min = "300 ms"
 rto_initial = "1 s"
 rto_max = "5 s"
 heartbeat_interval = "2 s"
-[flow]
-tcp = { from = "c", to = "b", protocol = "tcp", paths = ["accc>terr"], sender = { congestion = "cubic" } }
-mptcp = { from = "a", to = "b", protocol = "mptcp", paths = ["acca>terr", "sat"] }
+[flow.tcp]
+from = "c"
+to = "b"
+protocol = "tcp"
+paths = [{ sender = "accc", receiver = "terr" }]
+sender = { congestion = "cubic" }
+[flow.mptcp]
+from = "a"
+to = "b"
+protocol = "mptcp"
+paths = [{ sender = "acca", receiver = "terr" }, "sat"]
 [event]
 down = { action = "link", link = "terr", end = "r", at = "4 s", for = "2 s" }
 [factor.length]

@@ -181,7 +181,7 @@ ready = "Receiving packets"
 [event.down]
 action = "link"
 link = "p1"
-end = "p1.hop:b"
+end = { hop = "b" }
 at = "10 s"
 for = "40 s"
 """

@@ -32,7 +32,8 @@ bytes = "200 kB"
 """
 IN_ORDER = 'd1 = { between = ["lan", "b"] }\nd2 = { between = ["lan", "b"] }'
 OTHER_FIRST = 'd2 = { between = ["lan", "b"] }\nd1 = { between = ["lan", "b"] }'
-BY_OTHER = '["u>d1<d2", "u>d2<d2"]'
+BY_FIRST = '[{ sender = "u", receiver = "d1", back = "d1" }, { sender = "u", receiver = "d2", back = "d1" }]'
+BY_OTHER = '[{ sender = "u", receiver = "d1", back = "d2" }, { sender = "u", receiver = "d2", back = "d2" }]'
 
 
 def run_of(folder: Path, links: str, paths: str, backend: str = "virtual") -> netwarp.Run:
@@ -44,7 +45,11 @@ def run_of(folder: Path, links: str, paths: str, backend: str = "virtual") -> ne
 @pytest.mark.parametrize(
     ("links", "paths", "share"),
     [
-        (IN_ORDER, '["u>d1<d1", "u>d2<d1"]', 0.0),
+        (
+            IN_ORDER,
+            BY_FIRST,
+            0.0,
+        ),
         (OTHER_FIRST, BY_OTHER, 1.0),  # by the kernel's own routes: the other interface came up first
         (IN_ORDER, BY_OTHER, 1.0),  # by a route to the sender's address
     ],

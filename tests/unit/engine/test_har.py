@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 import referencing
 from netwarp.engine.export import har_of
-from netwarp.experiment.har_pages import read_har
+from netwarp.experiment.page_flows import read_har
 from netwarp.store.derived import PageObject
 from support.checkout import ROOT
 from support.specs import plan_of, replaced

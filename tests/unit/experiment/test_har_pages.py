@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from netwarp.core.errors import SpecError
 from netwarp.core.types import Flow
-from netwarp.experiment.har_pages import read_har
+from netwarp.experiment.page_flows import read_har
 from netwarp.measure.groups.pages import objects_of_pages
 from netwarp.plan import make_plan
 from support.specs import replaced, spec_of

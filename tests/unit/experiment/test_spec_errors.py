@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from netwarp.experiment.schedule import LONGEST_LIST
+from netwarp.experiment.options import LONGEST_LIST
 from support.checkout import ROOT
 from support.specs import BASE, line_of, plan_of, problems_of, replaced
 
@@ -156,18 +156,18 @@ def test_one_error(old: str, new: str, key: str, says: str, example: str) -> Non
         ('[event.e]\naction = "cut"\nlink = "p1"\nat = "11 s"\n', 'at = "11 s"', "outside the cell"),
         ('[event.e]\naction = "cut"\nlink = "p1"\nat = "9 s"\nfor = "2 s"\n', 'for = "2 s"', "ends after the cell"),
         ('[event.e]\naction = "down"\nlink = "p1"\nat = "1 s"\n', 'action = "down"', "is none of cut, blackhole, link"),
-        ('[event.e]\naction = "link"\nlink = "p1"\nat = "1 s"\nend = "c"\n', 'end = "c"', 'end = "p1.hop:b"'),
-        ('[event.e]\naction = "link"\nlink = "p1"\nat = "1 s"\n', "[event.e]", "end is missing; it has: a, b, p1.hop:a"),
+        ('[event.e]\naction = "link"\nlink = "p1"\nat = "1 s"\nend = "c"\n', 'end = "c"', 'end = { hop = "b" }'),
+        ('[event.e]\naction = "link"\nlink = "p1"\nat = "1 s"\n', "[event.e]", 'end is missing; it has: "a", "b", { hop = "a" }'),
         ('[event.e]\naction = "cut"\nlink = "p1"\n', "[event.e]", 'at is missing; for example at = "50 s"'),
         ('[event.e]\naction = "change"\nlink = "p1"\nat = "1 s"\n', 'action = "change"', "changes nothing"),
         ('[event.e]\naction = "cut"\nlink = "p1"\nat = "1 s"\nloss = "1 %"\n', "loss = ", 'action = "change"'),
         ('[event.e]\naction = "cut"\nlink = "p1"\nat = "1 s"\ndirections = ["up"]\n', "directions", "none of forward"),
-        ('[event.e]\naction = "cut"\nlink = "p1"\nat = "1 s"\nphase = "uniform(1 s, 0 s)"\n', "phase", "uniform(0 s, 1 s)"),
-        ('[event.e]\naction = "cut"\nlink = "p1"\nat = "1 s"\nphase = "normal(1)"\n', "phase", "uniform(0 s, 1 s)"),
-        ('[event.e]\naction = "cut"\nlink = "p1"\nat = "1 s"\nfor = "1 s"\nfor_phase = "1 s"\n', "for_phase", "uniform(0 s, 4 s)"),
-        ('[event.e]\naction = "cut"\nlink = "p1"\nat = "1 s"\nfor_phase = "uniform(0 s, 1 s)"\n', "for_phase", 'for = "8 s"'),
+        ('[event.e]\naction = "cut"\nlink = "p1"\nat = "1 s"\nphase = { uniform = ["1 s", "0 s"] }\n', "phase", 'for example ["0 s", "1 s"]'),
+        ('[event.e]\naction = "cut"\nlink = "p1"\nat = "1 s"\nphase = { normal = ["0 s", "1 s"] }\n', "phase", 'unknown key "normal", did you mean "uniform"?'),
+        ('[event.e]\naction = "cut"\nlink = "p1"\nat = "1 s"\nfor = "1 s"\nfor_phase = { uniform = ["1 s"] }\n', "for_phase", 'for example ["0 s", "1 s"]'),
+        ('[event.e]\naction = "cut"\nlink = "p1"\nat = "1 s"\nfor_phase = { uniform = ["0 s", "1 s"] }\n', "for_phase", 'for = "8 s"'),
         (
-            '[event.e]\naction = "cut"\nlink = "p1"\nat = "1 s"\nfor = "8 s"\nfor_phase = "uniform(0 s, 2 s)"\n',
+            '[event.e]\naction = "cut"\nlink = "p1"\nat = "1 s"\nfor = "8 s"\nfor_phase = { uniform = ["0 s", "2 s"] }\n',
             'for = "8 s"',
             "ends after the cell",
         ),

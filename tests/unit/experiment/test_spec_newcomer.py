@@ -140,7 +140,9 @@ def test_set_reaches_what_a_shape_or_a_level_adds() -> None:
     shape = replaced(
         '[node.a]\nkind = "host"\n[node.b]\nkind = "host"\n\n', 'shape = { kind = "chain", hops = 2 }\n', EXAMPLE_SPEC
     )
-    shape = shape[: shape.index("[link.p1]")] + shape[shape.index("[flow.bulk]") :].replace('"p1"', '"h1>h2"')
+    shape = shape[: shape.index("[link.p1]")] + shape[shape.index("[flow.bulk]") :].replace(
+        '"p1"', '{ sender = "h1", receiver = "h2" }'
+    )
     shape += '[factor.fault]\nlevels = ["cut"]\n[factor.fault.level.cut.event.outage]\naction = "cut"\nlink = "h1"\nat = "5 s"\n'
     shape = replaced("[flow.bulk]\n", '[flow.bulk]\nbytes = "1 MB"\n', shape)
     sets = {"link.h1.mtu": "1400 B", "event.outage.at": "6 s"}
@@ -176,7 +178,11 @@ def test_more_capture_points_than_a_flow_needs_are_no_mistake() -> None:
 
 
 def test_the_interface_that_acknowledgements_leave_by_is_captured_too() -> None:
-    text = replaced('"{protocol}"', '"sctp"', replaced(PATHS, 'paths = ["a1>b1<b2"]', EXAMPLE_SPEC))
+    text = replaced(
+        '"{protocol}"',
+        '"sctp"',
+        replaced(PATHS, 'paths = [{ sender = "a1", receiver = "b1", back = "b2" }]', EXAMPLE_SPEC),
+    )
     network = '[node.r]\nkind = "router"\n[link.a1]\nlike = "p1"\nbetween = ["a", "r"]\n'
     network += '[link.b1]\nlike = "p1"\nbetween = ["r", "b"]\n[link.b2]\nlike = "b1"\n'
     (found,) = problems_of(replaced(DURATION, f'{DURATION}\ncaptures = ["a.a1", "b.b1"]', text) + network)

@@ -33,7 +33,9 @@ def test_it_is_the_mean_over_the_window() -> None:
 
 
 def test_a_route_has_the_lowest_rate_of_its_links() -> None:
-    text = replaced('between = ["a", "b"]', 'between = ["a", "r"]').replace('paths = ["p1"]', 'paths = ["p1>p2"]')
+    text = replaced('between = ["a", "b"]', 'between = ["a", "r"]').replace(
+        'paths = ["p1"]', 'paths = [{ sender = "p1", receiver = "p2" }]'
+    )
     text += '[node.r]\nkind = "router"\n[link.p2]\nlike = "p1"\nbetween = ["r", "b"]\nrate = "2 Mbit/s"\n'
     cell = cell_of(slower(text, "5 s", 'rate = "4 Mbit/s"'))
     assert capacity(cell, 0, 10) == 1.5e6

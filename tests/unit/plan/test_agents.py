@@ -28,7 +28,7 @@ queue = "50 packets"
 from = "fh"
 to = "mh"
 protocol = "tcp"
-paths = ["wired>air"]
+paths = [{ sender = "wired", receiver = "air" }]
 """
 
 

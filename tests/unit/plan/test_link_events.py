@@ -60,7 +60,7 @@ def test_an_event_of_the_spec_may_repeat_too_and_is_a_fault_each_time() -> None:
     assert [(fault.from_ns // S, (fault.to_ns or 0) // S) for fault in faults_of(cell_of(text).timeline)] == [
         (1, 2), (5, 6), (9, 10),
     ]  # fmt: skip
-    shifted = cell_of(text + 'phase = "uniform(0 s, 500 ms)"\n')
+    shifted = cell_of(text + 'phase = { uniform = ["0 s", "500 ms"] }\n')
     starts = [event.at_ns for event in shifted.timeline if event.action == "cut"]
     assert len({start % (4 * S) for start in starts}) == 1  # one draw shifts them all
     assert starts[0] != S

@@ -57,7 +57,7 @@ def test_a_queue_that_the_buffers_cannot_fill() -> None:
 
 
 def test_flows_that_are_alike_have_one_sentence() -> None:
-    assert len(said(FAST + G.replace("sctp", "tcp") + 'phase = "uniform(0 s, 1 s)"\n')) == 1
+    assert len(said(FAST + G.replace("sctp", "tcp") + 'phase = { uniform = ["0 s", "1 s"] }\n')) == 1
 
 
 def test_sctp_announces_a_smaller_window() -> None:
@@ -83,7 +83,7 @@ def test_no_note_where_the_spec_chose_or_the_window_is_no_limit(more: str) -> No
 def test_flows_that_share_a_queue_meet_in_one_phase() -> None:
     (note,) = said(TWO)
     assert note.startswith("nothing is random in 1 of 1 cell, but the flows f, g share a queue")
-    assert 'phase = "uniform(0 s, 1 s)"' in note and "one phase" in note
+    assert 'phase = { uniform = ["0 s", "1 s"] }' in note and "one phase" in note
     short = replaced('paths = ["p1"]\n', 'paths = ["p1"]\nbytes = "300 kB"\n', BASE)
     assert said(short + G + 'start = "8 s"\n'), "2.4 s at full rate: the first may not be over"
 
@@ -91,7 +91,7 @@ def test_flows_that_share_a_queue_meet_in_one_phase() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        TWO + 'phase = "uniform(0 s, 1 s)"\n',
+        TWO + 'phase = { uniform = ["0 s", "1 s"] }\n',
         replaced('delay = "20 ms"', 'delay = "20 ms"\nloss = "1 %"', TWO),
         TWO + 'start = "{start}"\n[factor.start]\nlevels = ["0 s", "1 s"]\n',
         replaced('paths = ["p1"]\n', 'paths = ["p1"]\nstop = "2 s"\n', TWO) + 'start = "3 s"\n',
@@ -119,7 +119,7 @@ queue = "20 packets"
 one_way_delay = "20 ms"
 """
     for number in (1, 2):
-        ends = f'from = "a{number}"\nto = "b{number}"\npaths = ["a{number}>b{number}"]\n'
+        ends = f'from = "a{number}"\nto = "b{number}"\npaths = [{{ sender = "a{number}", receiver = "b{number}" }}]\n'
         text += f'[flow.f{number}]\nprotocol = "tcp"\n{ends}'
     (note,) = said(text)
     assert "the flows f1, f2 share a queue" in note

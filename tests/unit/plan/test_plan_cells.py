@@ -154,7 +154,7 @@ def test_a_shape_is_overlaid_by_what_the_spec_says() -> None:
     text = (
         'format = 1\nname = "s"\nduration = "1 s"\nshape = { kind = "dumbbell", pairs = 1 }\n'
         '[link.bottleneck]\nrate = "1 Mbit/s"\nqueue = "1 bdp"\none_way_delay = "50 ms"\n[link.a1]\none_way_delay = "5 ms"\n'
-        '[flow.f]\nfrom = "a1"\nto = "b1"\nprotocol = "tcp"\npaths = ["a1>b1"]\nreceiver = { window_clamp = "2 bdp" }\n'
+        '[flow.f]\nfrom = "a1"\nto = "b1"\nprotocol = "tcp"\npaths = [{ sender = "a1", receiver = "b1" }]\nreceiver = { window_clamp = "2 bdp" }\n'
     )
     cell = cell_of(text)
     (path,) = cell.flows[0].paths
@@ -253,8 +253,8 @@ def test_options_are_those_of_the_apps() -> None:
         ('paths = ["p1", "p2"]', 'paths = ["p1", "p2"]\nswitch_primary = [{ at = "10 s", path = "p2" }]', "not before the end"),
         ('paths = ["p1", "p2"]', 'paths = ["p1"]\nstart = "2 s"\nswitch_primary = [{ at = "1 s", path = "p1" }]', "before the start"),
         ('protocol = "sctp"', 'protocol = "tcp"', "tcp has one path"),
-        ('paths = ["p1", "p2"]', 'paths = ["p1>p3"]', 'there is no link "p3"'),
-        ('paths = ["p1", "p2"]', 'paths = ["p1>p2"]', 'reaches the other end over link "p2", not over "p1"'),
+        ('paths = ["p1", "p2"]', 'paths = [{ sender = "p1", receiver = "p3" }]', 'there is no link "p3"'),
+        ('paths = ["p1", "p2"]', 'paths = [{ sender = "p1", receiver = "p2" }]', 'reaches the other end over link "p2", not over "p1"'),
         ("[node.b]", '[node.b]\nkind = "router"', '"b" is a router; flows run between hosts'),
     ],
 )  # fmt: skip
@@ -265,7 +265,11 @@ def test_flow_errors(old: str, new: str, says: str) -> None:
 
 def test_a_path_that_does_not_exist() -> None:
     text = BASE + '[node.c]\n[node.d]\n[link.p2]\nbetween = ["c", "d"]\n'
-    (found,) = problems_of(replaced('paths = ["p1"]', 'paths = ["p1>p2"]', replaced('to = "b"', 'to = "d"', text)))
+    (found,) = problems_of(
+        replaced(
+            'paths = ["p1"]', 'paths = [{ sender = "p1", receiver = "p2" }]', replaced('to = "b"', 'to = "d"', text)
+        )
+    )
     assert "the path does not exist: no way leads from 'a' to 'd' over its link 'p2'" in found
 
 

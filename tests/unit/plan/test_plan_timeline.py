@@ -50,13 +50,13 @@ def test_changed_rate_makes_the_bdp_queue_anew() -> None:
 
 
 def test_a_link_end_goes_down() -> None:
-    text = BASE + event('action = "link"\nat = "2 s"\nfor = "1 s"\nend = "p1.hop:a"')
+    text = BASE + event('action = "link"\nat = "2 s"\nfor = "1 s"\nend = { hop = "a" }')
     down, up = cell_of(text).timeline
     assert (down.end, down.directions, up.action, up.end) == ("p1.hop:a", ("forward", "backward"), "repair", None)
 
 
 def test_lengths_are_drawn_from_the_seed() -> None:
-    text = BASE + event('action = "cut"\nat = "2 s"\nfor = "1 s"\nfor_phase = "uniform(0 s, 2 s)"')
+    text = BASE + event('action = "cut"\nat = "2 s"\nfor = "1 s"\nfor_phase = { uniform = ["0 s", "2 s"] }')
     lengths = []
     for cell in make_plan(spec_of(text), repetitions=50).cells:
         fault, repair = cell.timeline
@@ -68,16 +68,17 @@ def test_lengths_are_drawn_from_the_seed() -> None:
     again = [cell.timeline for cell in make_plan(spec_of(text), seed=2, repetitions=49).cells]
     assert again == [cell.timeline for cell in make_plan(spec_of(text), seed=1, repetitions=50).cells[1:]]
     both = event(
-        'action = "cut"\nat = "2 s"\nfor = "1 s"\nfor_phase = "uniform(0 s, 1 s)"\nphase = "uniform(0 s, 1 s)"'
+        'action = "cut"\nat = "2 s"\nfor = "1 s"\nfor_phase = { uniform = ["0 s", "1 s"] }\n'
+        'phase = { uniform = ["0 s", "1 s"] }'
     )
     fault, repair = cell_of(BASE + both).timeline
     assert fault.at_ns - 2 * S != repair.at_ns - fault.at_ns - S, "two draws, not one twice"
-    steady = cell_of(BASE + event('action = "cut"\nat = "2 s"\nfor = "1 s"\nfor_phase = "uniform(1 s, 1 s)"'))
+    steady = cell_of(BASE + event('action = "cut"\nat = "2 s"\nfor = "1 s"\nfor_phase = { uniform = ["1 s", "1 s"] }'))
     assert (steady.random, steady.timeline[1].at_ns) == (False, 4 * S)
 
 
 def test_phases_are_drawn_from_the_seed() -> None:
-    text = BASE + event('action = "cut"\nat = "2 s"\nfor = "1 s"\nphase = "uniform(0 s, 1 s)"')
+    text = BASE + event('action = "cut"\nat = "2 s"\nfor = "1 s"\nphase = { uniform = ["0 s", "1 s"] }')
     plan = make_plan(spec_of(text), repetitions=200)
     assert all(cell.random for cell in plan.cells)
     starts = [cell.timeline[0].at_ns for cell in plan.cells]

@@ -12,6 +12,7 @@ from netwarp.testbed.compile import Clock, compile_cell
 from netwarp.testbed.layout import StaticRoute, make_layout
 from support.specs import BASE, plan_of, problems_of, replaced, spec_of
 
+BOTH = '[{ sender = "u", receiver = "d1", back = "d2" }, { sender = "u", receiver = "d2", back = "d2" }]'
 SPLIT = """\
 format = 1
 name = "split"
@@ -35,9 +36,9 @@ d2 = { between = ["r3", "b"] }
 from = "a"
 to = "b"
 protocol = "sctp"
-paths = ["u>d1<d2", "u>d2<d2"]
+paths = PATHS
 bytes = "1 MB"
-"""
+""".replace("PATHS", BOTH)
 
 
 def cell_of(text: str) -> Cell:
@@ -65,7 +66,12 @@ def test_the_receiver_s_packets_leave_by_the_link_that_is_named() -> None:
 
 
 def test_without_a_way_back_routing_decides() -> None:
-    cell = cell_of(SPLIT.replace('["u>d1<d2", "u>d2<d2"]', '["u>d1"]'))
+    cell = cell_of(
+        SPLIT.replace(
+            BOTH,
+            '[{ sender = "u", receiver = "d1" }]',
+        )
+    )
     assert cell.flows[0].paths[0].back_link is None
     assert route_of(cell, "b", "a", "u").interface.link == "d1"
 
@@ -73,20 +79,35 @@ def test_without_a_way_back_routing_decides() -> None:
 @pytest.mark.parametrize(
     ("paths", "says"),
     [
-        ('["u>d1", "u>d2"]', 'not over "d2" as written; to have it so, write "u>d2<d2"'),
-        ('["u>d1<d2", "u>d2<d1"]', 'packets cannot leave over "d2" for one path and over "d1" for another'),
-        ('["u>d1", "u>d2<d2"]', 'packets cannot leave over "d1" for one path and over "d2"'),
-        ('["u>d1<m1"]', 'link "m1" does not touch the receiver "b"; it has: d1, d2'),
-        ('["u>d1<d3"]', 'there is no link "d3"'),
+        (
+            '[{ sender = "u", receiver = "d1" }, { sender = "u", receiver = "d2" }]',
+            'not over "d2" as written; to have it so, write { sender = "u", receiver = "d2", back = "d2" }',
+        ),
+        (
+            '[{ sender = "u", receiver = "d1", back = "d2" }, { sender = "u", receiver = "d2", back = "d1" }]',
+            'packets cannot leave over "d2" for one path and over "d1" for another',
+        ),
+        (
+            '[{ sender = "u", receiver = "d1" }, { sender = "u", receiver = "d2", back = "d2" }]',
+            'packets cannot leave over "d1" for one path and over "d2"',
+        ),
+        (
+            '[{ sender = "u", receiver = "d1", back = "m1" }]',
+            'link "m1" does not touch the receiver "b"; it has: d1, d2',
+        ),
+        ('[{ sender = "u", receiver = "d1", back = "d3" }]', 'there is no link "d3"'),
     ],
 )
 def test_ways_back_that_cannot_be(paths: str, says: str) -> None:
-    found = problems_of(SPLIT.replace('["u>d1<d2", "u>d2<d2"]', paths))
+    found = problems_of(SPLIT.replace(BOTH, paths))
     assert len(found) == 1 and says in found[0], found
 
 
 def test_an_initial_window_is_one_of_the_sender_s_route() -> None:
-    tcp = SPLIT.replace("sctp", "tcp").replace('["u>d1<d2", "u>d2<d2"]', '["u>d1"]')
+    tcp = SPLIT.replace("sctp", "tcp").replace(
+        BOTH,
+        '[{ sender = "u", receiver = "d1" }]',
+    )
     cell = cell_of(tcp + 'sender = { initial_window = "4 packets" }\n')
     assert route_of(cell, "a", "b", "d1").initial_window_packets == 4
     assert route_of(cell, "b", "a", "u").initial_window_packets is None
@@ -98,13 +119,13 @@ def test_an_initial_window_is_one_of_the_sender_s_route() -> None:
 
 
 def test_starts_are_drawn_from_the_seed() -> None:
-    text = BASE + 'start = "1 s"\nphase = "uniform(0 s, 100 ms)"\n'
+    text = BASE + 'start = "1 s"\nphase = { uniform = ["0 s", "100 ms"] }\n'
     drawn = [make_plan_of(text, seed).cells[0] for seed in range(20)]
     starts = [cell.flows[0].start_ns for cell in drawn]
     assert all(cell.random for cell in drawn) and len(set(starts)) == 20
     assert all(1_000_000_000 <= start <= 1_100_000_000 for start in starts)
     assert starts[3] == make_plan_of(text, 3).cells[0].flows[0].start_ns
-    fixed = make_plan_of(text.replace("100 ms)", "0 s)"), 3).cells[0]
+    fixed = make_plan_of(text.replace("100 ms", "0 s"), 3).cells[0]
     assert not fixed.random and fixed.flows[0].start_ns == 1_000_000_000
     (said,) = problems_of(replaced("1 s", "9.95 s", text))
     assert "phase" in said and "after its stop" in said

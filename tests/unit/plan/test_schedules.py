@@ -86,7 +86,7 @@ def test_rules_of_the_link_itself_are_refused() -> None:
 def test_a_router_that_sends_is_refused() -> None:
     far = '[node.r]\nkind = "router"\n[link.p2]\nbetween = ["r", "b"]\nrate = "1 Mbit/s"\nqueue = "9 packets"\n'
     text = BASE.replace('between = ["a", "b"]', 'between = ["a", "r"]').replace("[flow.f]", f"{far}[flow.f]")
-    text = text.replace('paths = ["p1"]', 'paths = ["p1>p2"]')
+    text = text.replace('paths = ["p1"]', 'paths = [{ sender = "p1", receiver = "p2" }]')
     with pytest.raises(SpecError, match=r'come from the router r.*of = \["p1.forward", "p2.backward"\]'):
         plan_of(text + DROPS)
     plan_of(text + DROPS.replace("first = 4", 'first = 4, of = ["p1.forward", "p2.backward"]'))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from netwarp.experiment.problems import Problems
-from netwarp.experiment.stacks import STACKS, list_stacks, read_stack
+from netwarp.experiment.profiles import STACKS, names_in, read_stack
 from netwarp.testbed.compile import Clock, compile_cell
 from support.specs import plan_of, problems_of
 
@@ -31,7 +31,7 @@ bytes = "100 kB"
 """
 
 
-@pytest.mark.parametrize("name", list_stacks())
+@pytest.mark.parametrize("name", names_in(STACKS))
 def test_every_value_of_every_stack_has_its_source(name: str) -> None:
     problems = Problems()
     stack = read_stack(STACKS / f"{name}.toml", problems)

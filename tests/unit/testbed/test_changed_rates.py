@@ -101,7 +101,7 @@ def test_a_wall_clock_gives_more_credit() -> None:
 
 
 def test_an_interface_that_goes_down_takes_the_waiting_with_it() -> None:
-    down = '[event.down]\naction = "link"\nlink = "p1"\nat = "5 s"\nfor = "1 s"\nend = "p1.hop:b"\n'
+    down = '[event.down]\naction = "link"\nlink = "p1"\nat = "5 s"\nfor = "1 s"\nend = { hop = "b" }\n'
     text = "\n".join(item.command for item in compiled(BASE + SLOWER + down).steps if item.at_ns and item.command)
     for verb in ("down", "up"):
         assert text.count(f"ip link set dev b {verb}") == text.count(f"ip link set dev rate14 {verb}") == 1

@@ -1,0 +1,313 @@
+"""Reads one direction of a link, as a spec writes it, into its impairment: delay, loss, rate, queue, active queue
+management (`aqm = { kind = "codel", ecn = true }`), and rules for single packets (`drop = [3, 7]`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import get_args
+
+import msgspec
+
+from ..core.packet_kinds import KINDS
+from ..core.types import Aqm, AqmKind, Distribution, Flow, GilbertElliott, LinkImpairment, PacketRule
+from ..core.units import Quantity
+from ..core.wire import ETHERNET_HEADER_BYTES
+from ..experiment.fields import Reader, decode, read_integer, read_quantity
+from ..experiment.grammar import AQM, DELAY_OF_A_PACKET, DIRECTION, NUMBER_OF_A_PACKET, RATIO
+from ..experiment.problems import Problems, nearest
+from ..experiment.toml_positions import Item
+
+MS = 10**6
+LONGEST_SPREAD_NS = 2**31 - 1
+"""netem caps its jitter there (sch_netem.c: netem_change)."""
+DISTRIBUTIONS: tuple[Distribution, ...] = get_args(Distribution)
+AQM_KINDS: dict[AqmKind, dict[str, float | None]] = {
+    "red": {"min": None, "max": None, "max_p": 0.02, "average": 9, "adaptive": 0, "hard": 0},
+    "codel": {"target": 5 * MS, "interval": 100 * MS},
+    "fq_codel": {"target": 5 * MS, "interval": 100 * MS, "flows": 1024, "quantum": 1514},
+    "pie": {"target": 15 * MS, "update": 15 * MS, "alpha": 2, "beta": 20},
+    "cake": {"rtt": 100 * MS, "ack_filter": 0},
+}
+"""Kind -> its keys beside kind and ecn, with what Linux takes where nothing is said (None: must be said). RED's are
+those of tc-red(8) and of Floyd and Jacobson 1993 (a weight of 2^-9); of the others, of the kernel's own source."""
+UNITS = {"time": "_ns", "data": "_bytes", "ratio": "_ratio"}
+"""Kind of quantity -> the end of a setting's name in a cell."""
+MARKS_BY_DEFAULT = ("fq_codel", "cake")
+LIMITS = {"red": ("data", "packets", "bdp"), "cake": ("data",)}
+"""Kinds of `queue` that are its hard limit; of the others ("packets", "bdp")."""
+MOST_NUMBERS = 1000
+MOST_COMPARISONS = 4000
+"""Limit for one packet program: its jumps reach 32,767 instructions, and a comparison needs at most 7."""
+NO_PACKET_NS = 1000
+"""The delay of a rule for no packet: it is there so that a cell is like one in which a packet is delayed."""
+LISTS = "[3, 7] or { data = [1], syn_ack = [1] }"
+DELAYS = '{ 5 = "30 ms" } or { data = { 1 = "30 ms" } }'
+
+
+@dataclass(frozen=True, slots=True)
+class LinkDirection:
+    """One direction of a link; the queue is still as written ("1 bdp" is not yet a number of packets)."""
+
+    shape: LinkImpairment
+    queue: Quantity | None
+    reader: Reader
+
+
+def read_direction(reader: Reader, link: Reader) -> LinkDirection:
+    """The direction of a link (whose table may have an `rtt`); mistakes are collected."""
+    delay = reader.whole("one_way_delay") or 0
+    if link.has("rtt"):
+        rtt = link.whole("rtt") or 0
+        delay = rtt // 2
+        if rtt % 2:
+            link.problem("rtt", 'must be an even number of ns, half of it each way; for example rtt = "200 ms"')
+    rate = reader.whole("rate")
+    if reader.has("rate") and not reader.has("queue"):
+        reader.problem("rate", 'a rate needs its queue; for example queue = "50 packets"')
+    if reader.has("queue") and not reader.has("rate"):
+        reader.problem("queue", 'without a rate nothing queues; for example rate = "10 Mbit/s"')
+    jitter, reorder = reader.whole("jitter") or 0, reader.ratio("reorder")
+    if jitter > delay:
+        reader.wrong("jitter", "is more than the one-way delay; what would be negative, netem makes 0")
+    if reorder and not delay:
+        reader.problem("reorder", 'needs a delay to overtake; for example one_way_delay = "10 ms"')
+    if reorder and (jitter or reader.switch("in_order")):
+        said = "stands alone: jitter overtakes by itself, and with in_order nothing may; leave one of them out"
+        reader.problem("reorder", said)
+    if max(jitter, delay if reorder else 0) > LONGEST_SPREAD_NS:
+        reader.problem("reorder" if reorder else "jitter", "spreads delays by more than netem can: 2.147 s")
+    for key, needs in (("jitter_correlation", "jitter"), ("distribution", "jitter"), ("loss_correlation", "loss")):
+        if reader.has(key) and not reader.has(needs):
+            reader.problem(key, f"means nothing without {needs}; for example {needs} = {DIRECTION[needs].example}")
+    if reader.has("loss") and reader.has("burst_loss"):
+        reader.problem("loss", "loss and burst_loss both stand here; netem has one loss model: give one")
+    if reader.has("bit_errors") and reader.has("byte_errors"):
+        reader.problem("bit_errors", "bit_errors and byte_errors are two readings of one thing: give one")
+    if reader.has("aqm") and rate is None:
+        reader.problem("aqm", 'manages the queue of a rate; for example rate = "10 Mbit/s", queue = "100 packets"')
+    shape = LinkImpairment(
+        one_way_delay_ns=delay,
+        jitter_ns=jitter,
+        jitter_correlation_ratio=reader.ratio("jitter_correlation"),
+        distribution=reader.choice("distribution", DISTRIBUTIONS, "uniform"),
+        loss_ratio=reader.ratio("loss"),
+        loss_correlation_ratio=reader.ratio("loss_correlation"),
+        burst_loss=_burst_loss(reader),
+        duplicate_ratio=_duplicate(reader),
+        corrupt_ratio=reader.ratio("corrupt"),
+        reorder_ratio=reorder,
+        rate_bit_s=rate,
+        layer="ethernet" if reader.text("layer") == "ethernet" else "ip",
+        keeps_order=reader.switch("in_order") is True,
+        bit_error_ratio=_errors("bit_errors", reader),
+        byte_error_ratio=_errors("byte_errors", reader),
+        packet_rules=_packet_rules(reader),
+        aqm=_aqm(reader),
+    )
+    return LinkDirection(shape, reader.quantity("queue"), reader)
+
+
+def _errors(key: str, reader: Reader) -> float:
+    ratio = reader.ratio(key)
+    if ratio >= 1.0:
+        reader.problem(key, f'must be below 1: with it nothing arrives; for example {key} = "1e-5"')
+    return ratio
+
+
+def _duplicate(reader: Reader) -> float:
+    item = reader.item.get("duplicate")
+    if item is None or not isinstance(item.value, str):
+        return 0.0
+    ratio = read_quantity(item, RATIO, reader.problems)
+    return 0.0 if ratio is None else float(ratio.value)
+
+
+def _burst_loss(reader: Reader) -> GilbertElliott | None:
+    item = reader.item.get("burst_loss")
+    if item is None:
+        return None
+    inner = reader.below(item, DIRECTION["burst_loss"].fields)
+    for key in ("p", "r"):
+        inner.need(key)
+    bad = inner.ratio("bad_loss") if inner.has("bad_loss") else 1.0
+    return GilbertElliott(inner.ratio("p"), inner.ratio("r"), bad, inner.ratio("good_loss"))
+
+
+def _aqm(reader: Reader) -> Aqm | None:
+    item = reader.item.get("aqm")
+    if item is None:
+        return None
+    inner = reader.below(item, AQM)
+    text = inner.text("kind") if inner.need("kind") else None
+    kind = next((known for known in AQM_KINDS if known == text), None)
+    if kind is None:
+        return None
+    keys, ecn = AQM_KINDS[kind], inner.switch("ecn")
+    for key in item.table():
+        if key not in keys and key not in ("kind", "ecn"):
+            inner.problem(key, f"{kind} has no {key}; it has {', '.join(('ecn', *keys))}")
+    if kind == "cake" and ecn is False:
+        inner.problem("ecn", "cake marks every packet that can be marked (cobalt_should_drop); leave it out")
+    settings: dict[str, float] = {}
+    for key, default in keys.items():
+        field = AQM[key]
+        value = _setting(key, default, inner)
+        settings[key + (UNITS[field.kinds[0]] if field.kinds else "")] = value
+        if field.kinds == ("time",) and value % 1000:
+            inner.problem(key, "is told to the kernel in whole microseconds")
+    if kind == "red":
+        low, high = settings["min_bytes"], settings["max_bytes"]
+        if low and high and (low < 0) == (high < 0) and abs(low) >= abs(high):
+            inner.problem("max", 'must be above min; for example min = "5 packets", max = "15 packets"')
+        if not 0 < settings["max_p_ratio"] < 1:
+            inner.problem("max_p", 'lies between 0 and 1; for example max_p = "10 %"')
+    return Aqm(kind=kind, ecn=kind in MARKS_BY_DEFAULT if ecn is None else ecn, settings=settings)
+
+
+def _setting(key: str, default: float | None, reader: Reader) -> float:
+    item = reader.item.get(key)
+    if item is None:
+        if default is None:
+            reader.need(key)
+        return default or 0
+    value = decode(item, AQM[key], reader.problems)
+    if isinstance(value, Quantity):
+        if value.kind == "packets":  # counted in bytes once the MTU is known
+            return -int(value.value)
+        return float(value.value) if value.kind == "ratio" else int(value.value)
+    return int(value) if isinstance(value, int) else default or 0
+
+
+def check_limit(direction: LinkDirection, mtu_bytes: int) -> None:
+    """Reports a queue in bytes that cannot hold a whole packet, or in a unit that its AQM does not count."""
+    queue, shape, reader = direction.queue, direction.shape, direction.reader
+    if queue is None:
+        return
+    largest = _largest_bytes(shape, mtu_bytes)
+    if queue.kind == "data" and not largest <= queue.value < 1 << 31:
+        said = f'must hold the largest packet, {largest} B, and less than 2 GiB; for example queue = "64 KiB"'
+        reader.problem("queue", said)
+    if shape.aqm is None or queue.kind in LIMITS.get(shape.aqm.kind, ("packets", "bdp")):
+        return
+    if shape.aqm.kind == "cake":
+        reader.problem("queue", 'cake counts the memory of what waits; for example queue = "1 MiB"')
+    else:
+        reader.problem("queue", f'{shape.aqm.kind} counts packets; for example queue = "100 packets"')
+
+
+def _largest_bytes(shape: LinkImpairment, mtu_bytes: int) -> int:
+    return mtu_bytes + (ETHERNET_HEADER_BYTES if shape.layer == "ethernet" else 0)
+
+
+def bdp_bytes(rate_bit_s: int, rtt_ns: int) -> int:
+    """Bandwidth-delay product in bytes, rounded up."""
+    return -(-rate_bit_s * rtt_ns // (8 * 10**9))
+
+
+def finish(direction: LinkDirection, rtt_ns: int, mtu_bytes: int) -> LinkImpairment:
+    """The impairment with its queue in packets, rounded up; RED counts bytes: its queue and thresholds in packets
+    become that many packets of the MTU. rtt_ns: the longest RTT of the paths that cross it.
+    """
+    queue, shape = direction.queue, direction.shape
+    if queue is None:
+        return shape
+    if queue.kind == "data":
+        shape = msgspec.structs.replace(shape, queue_bytes=int(queue.value))
+    elif queue.kind == "packets":
+        shape = msgspec.structs.replace(shape, queue_packets=int(queue.value))
+    else:
+        bdp = round(queue.value * bdp_bytes(shape.rate_bit_s or 0, rtt_ns))
+        shape = msgspec.structs.replace(shape, queue_packets=max(1, -(-bdp // mtu_bytes)))
+    if shape.aqm is None or shape.aqm.kind != "red":
+        return shape
+    largest = _largest_bytes(shape, mtu_bytes)
+    settings = {
+        name: -value * largest if name in ("min_bytes", "max_bytes") and value < 0 else value
+        for name, value in shape.aqm.settings.items()
+    }
+    aqm = msgspec.structs.replace(shape.aqm, settings=settings)
+    limit = shape.queue_bytes if shape.queue_packets is None else shape.queue_packets * largest
+    return msgspec.structs.replace(shape, aqm=aqm, queue_packets=None, queue_bytes=limit)
+
+
+def _packet_rules(reader: Reader) -> tuple[PacketRule, ...]:
+    """Every rule of a direction. `duplicate` may also be a ratio, which is not a rule."""
+    rules: list[PacketRule] = []
+    drop, duplicate, delay = (reader.item.get(key) for key in ("drop", "duplicate", "delay"))
+    if drop is not None:
+        rules += [PacketRule("drop", numbers, kind) for kind, numbers in _lists(drop, reader.problems)]
+    if duplicate is not None and not isinstance(duplicate.value, str):
+        rules += [PacketRule("duplicate", numbers, kind) for kind, numbers in _lists(duplicate, reader.problems)]
+    if delay is not None:
+        rules += _delays(delay, "", reader.problems)
+    if sum(len(rule.numbers) for rule in rules) > MOST_NUMBERS:
+        reader.problem("drop", f"more than {MOST_NUMBERS} single packets in one direction")
+    return tuple(rules)
+
+
+def check_packet_rules(
+    shapes: Mapping[str, LinkImpairment], flows: tuple[Flow, ...], problems: Problems, item: Item
+) -> None:
+    """Reports rules by kind for flows that have the same protocol and port: a packet program could not tell their
+    packets apart.
+    """
+    if not any(rule.kind for shape in shapes.values() for rule in shape.packet_rules):
+        return
+    for name, shape in shapes.items():
+        numbers = sum(len(rule.numbers) * (len(flows) if rule.kind else 1) for rule in shape.packet_rules)
+        if numbers > MOST_COMPARISONS:
+            said = f"link {name}: {numbers} single packets, for {len(flows)} flows; the most is {MOST_COMPARISONS}"
+            problems.add(item, said)
+    seen: dict[tuple[str, int], str] = {}
+    for flow in flows:
+        key = ("tcp" if flow.protocol == "mptcp" else flow.protocol, flow.port)
+        if flow.protocol != "icmp" and seen.setdefault(key, flow.name) != flow.name:
+            said = f'flows "{seen[key]}" and "{flow.name}" have one port: a link cannot count their packets apart'
+            problems.add(item, f"{said}; give one another port = {flow.port + 1}")
+
+
+def _lists(item: Item, problems: Problems) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """(kind, numbers); kind "" = of all packets of the direction."""
+    if isinstance(item.value, list):
+        yield "", _numbers(item, problems)
+        return
+    if not isinstance(item.value, dict):
+        problems.add(item, f"must be a list of packets' numbers, or a table of kinds; for example {LISTS}")
+    for kind, child in item.table().items():
+        if kind not in KINDS:
+            problems.add(child, f'there is no kind of packet "{kind[:40]}"{nearest(kind, KINDS)}; for example {LISTS}')
+        elif not isinstance(child.value, list):
+            problems.add(child, f"must be a list of numbers; for example {LISTS}")
+        elif numbers := _numbers(child, problems):
+            yield kind, numbers
+
+
+def _numbers(item: Item, problems: Problems) -> tuple[int, ...]:
+    numbers = [read_integer(child, NUMBER_OF_A_PACKET, problems) for child in item.items()]
+    if len(set(numbers)) < len(numbers) and None not in numbers:
+        problems.add(item, f"a number stands there twice; for example {LISTS}")
+    return tuple(sorted({number for number in numbers if number is not None}))
+
+
+def _delays(item: Item, kind: str, problems: Problems) -> list[PacketRule]:
+    if not isinstance(item.value, dict):
+        said = 'is for single packets; did you mean "one_way_delay", which is of all?'
+        problems.add(item, f"{said} For single packets, for example delay = {DELAYS}")
+        return []
+    if not item.value and not kind:
+        return [PacketRule("delay", (), "", NO_PACKET_NS)]
+    numbers: dict[int, list[int]] = {}
+    rules: list[PacketRule] = []
+    for key, child in item.table().items():
+        if key.isascii() and key.isdigit() and key[0] != "0" and int(key) < 1 << 31:
+            delay = read_quantity(child, DELAY_OF_A_PACKET, problems)
+            if delay is not None:
+                numbers.setdefault(int(delay.value), []).append(int(key))
+        elif kind or key not in KINDS:
+            said = f'"{key[:40]}" is neither a packet\'s number nor a kind{nearest(key, KINDS)}'
+            problems.add(child, f"{said}; for example {DELAYS}")
+        else:
+            rules += _delays(child, key, problems)
+    return [PacketRule("delay", tuple(sorted(n)), kind, ns) for ns, n in sorted(numbers.items())] + rules
