@@ -55,7 +55,7 @@ def shape(**changes: object) -> LinkImpairment:
 
 
 def spec_of(text: str, folder: Path | None = None, sets: Mapping[str, str] | None = None) -> Spec:
-    """Parse a text as a file called spec.toml (in a folder, if it has an claims.toml)."""
+    """Parse a text as a file called spec.toml (in a folder, if it has a claims.toml)."""
     return parse_spec(text.encode(), (folder or Path("nowhere")) / "spec.toml", sets=sets or {})
 
 
@@ -86,6 +86,13 @@ def problems_of(text: str, sets: Mapping[str, str] | None = None) -> list[str]:
     with pytest.raises(SpecError) as caught:
         plan_of(text, sets)
     return str(caught.value).splitlines()
+
+
+def only(text: str, sets: Mapping[str, str] | None = None) -> str:
+    """The only problem of a text."""
+    found = problems_of(text, sets)
+    assert len(found) == 1, found
+    return found[0]
 
 
 def line_of(text: str, piece: str) -> int:

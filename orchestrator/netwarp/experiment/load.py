@@ -41,7 +41,7 @@ SPEC_NAME = "spec.toml"
 DEFAULT_SEED = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Spec:
     """A spec as written, checked as far as possible without resolving a cell. `document` keeps the file and line of
     every key.
@@ -80,6 +80,9 @@ class Spec:
     key_figure: str
     claim_places: Mapping[str, Item]
     """Claim, by its id -> where it is written."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
 
     @property
     def text(self) -> bytes:

@@ -5,7 +5,7 @@ cell.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -29,14 +29,6 @@ from ..experiment.toml_positions import Item
 from .combine import Combination
 
 Wanted = TypeVar("Wanted", Table, Figure, TimeSeries, Answer)
-Resolved = tuple[
-    tuple[Table, ...],
-    tuple[Figure, ...],
-    tuple[Claim, ...],
-    tuple[TimeSeries, ...],
-    tuple[EventTable, ...],
-    tuple[Answer, ...],
-]
 
 
 class _Cells:
@@ -201,9 +193,9 @@ def _shown(selector: Levels) -> str:
     return "{ " + ", ".join(f"{factor} = {' or '.join(levels)}" for factor, levels in selector.items()) + " }"
 
 
-def with_flows(spec: Spec, claims: Sequence[Claim], flows: Sequence[str]) -> Resolved:
-    """The outputs with their flows filled in: the only flow of the cells, if the output names none and FLOW is not
-    among its axes.
+def with_flows(spec: Spec, claims: Sequence[Claim], flows: Sequence[str]) -> dict[str, Any]:
+    """The members of Outputs with their flows filled in: the only flow of the cells, if the output names none and FLOW
+    is not among its axes.
 
     claims: of the spec and of its columns. flows: of the cells of this run. A flow that an output names need not be
     among them: a run may hold a part of the experiments.
@@ -221,14 +213,14 @@ def with_flows(spec: Spec, claims: Sequence[Claim], flows: Sequence[str]) -> Res
         (flow,) = _flows(problems, item, "", (table.flow,) if table.flow else (), (), flows)
         return msgspec.structs.replace(table, flow=flow)
 
-    resolved = (
-        tuple(resolve("table", table, table.axes) for table in spec.tables),
-        tuple(resolve("figure", figure, figure.axes) for figure in spec.figures),
-        tuple(_claim_with_flow(spec, claim, flows, problems) for claim in claims),
-        tuple(resolve("figure", series, (FLOW,) if series.flows else ()) for series in spec.time_series),
-        tuple(events(table) for table in spec.event_tables),
-        tuple(resolve("answer", answer, answer.axes) for answer in spec.answers),
-    )
+    resolved = {
+        "tables": tuple(resolve("table", table, table.axes) for table in spec.tables),
+        "figures": tuple(resolve("figure", figure, figure.axes) for figure in spec.figures),
+        "claims": tuple(_claim_with_flow(spec, claim, flows, problems) for claim in claims),
+        "time_series": tuple(resolve("figure", each, (FLOW,) if each.flows else ()) for each in spec.time_series),
+        "event_tables": tuple(events(table) for table in spec.event_tables),
+        "answers": tuple(resolve("answer", answer, answer.axes) for answer in spec.answers),
+    }
     problems.check()
     return resolved
 

@@ -99,13 +99,12 @@ def _plan(
     spec: Spec, cells: list[Cell], everything: list[Asked], seed: int, repetitions: int, filters: list[str]
 ) -> Plan:
     flows = list(dict.fromkeys(flow.name for cell in cells for flow in cell.flows))
-    tables, figures, claims, time_series, event_tables, answers = with_flows(spec, claims_of(spec, everything), flows)
-    used = {each.metric.name for each in spec.own_metrics}
-    used |= {table.metric for table in tables} | {figure.metric for figure in figures} | {c.metric for c in claims}
-    used |= {metric for table in tables for metric in table.beside}
-    used |= {metric for figure in figures for metric in figure.beside}
-    used |= {metric for answer in answers for metric in answer.metrics}
-    parameters = spec.document.get("parameter")
+    outputs = with_flows(spec, claims_of(spec, everything), flows)
+    used = {each.metric.name for each in spec.own_metrics} | {claim.metric for claim in outputs["claims"]}
+    used |= {metric for answer in outputs["answers"] for metric in answer.metrics}
+    for output in (*outputs["tables"], *outputs["figures"]):
+        used |= {output.metric, *output.beside}
+    said = {name: getattr(spec, name) for name in ("sources", "expected", "columns", "headline", "summary", "words")}
     return Plan(
         name=spec.name,
         title=spec.title,
@@ -113,7 +112,7 @@ def _plan(
         seed=seed,
         repetitions=repetitions,
         filters=tuple(filters),
-        parameters={k: str(v.value) for k, v in (parameters.table() if parameters is not None else {}).items()},
+        parameters={name: str(item.value) for name, item in spec.document.under("parameter").items()},
         factors=tuple(
             PlannedFactor(
                 name=factor.name,
@@ -127,18 +126,8 @@ def _plan(
         ),
         experiments=_experiments_of(spec, cells, everything),
         metrics=tuple(metric for name, metric in spec.metrics.items() if name in used),
-        tables=tables,
-        figures=figures,
-        time_series=time_series,
-        event_tables=event_tables,
-        sources=spec.sources,
-        expected=spec.expected,
-        claims=claims,
-        answers=answers,
-        columns=spec.columns,
-        headline=spec.headline,
-        summary=spec.summary,
-        words=spec.words,
+        **outputs,
+        **said,
         key_figure=spec.key_figure,
         cells=tuple(cells),
     )

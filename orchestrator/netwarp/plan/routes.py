@@ -84,7 +84,9 @@ class Routes:
 
     def _route(self, item: Item, sender: str, receiver: str) -> Route | None:
         """The route of a path: the link at both ends, or a table of links; the receiver's may be the only one there."""
-        ends = {key: part for key in PATH if (part := item.get(key)) is not None} if item.table() else {"sender": item}
+        ends = {key: part for key in PATH if (part := item.get(key)) is not None}
+        if not isinstance(item.value, dict):
+            ends = {"sender": item}
         for part in ends.values():
             if part.value not in self._links:
                 self._problems.add(part, f'there is no link "{part.value}"{nearest(str(part.value), self._links)}')

@@ -8,15 +8,9 @@ import re
 import pytest
 from netwarp.experiment.options import LONGEST_LIST
 from support.checkout import ROOT
-from support.specs import BASE, line_of, plan_of, problems_of, replaced
+from support.specs import BASE, line_of, only, plan_of, problems_of, replaced
 
 FACTOR = '[factor.x]\nlevels = ["1 s", "2 s"]\n'
-
-
-def only(text: str) -> str:
-    found = problems_of(text)
-    assert len(found) == 1, found
-    return found[0]
 
 
 def test_a_list_is_as_long_as_the_apps_read_it() -> None:

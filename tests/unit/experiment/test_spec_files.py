@@ -12,15 +12,9 @@ from netwarp.core.errors import SpecError
 from netwarp.experiment import load_spec, parse_spec, profiles
 from netwarp.plan import make_plan, network
 from support.checkout import ROOT
-from support.specs import BASE, line_of, plan_of, problems_of, replaced, spec_of
+from support.specs import BASE, line_of, only, problems_of, replaced, spec_of
 
 FACTOR = '[factor.x]\nlevels = ["1 s", "2 s"]\n'
-
-
-def only(text: str) -> str:
-    found = problems_of(text)
-    assert len(found) == 1, found
-    return found[0]
 
 
 def test_circles_name_every_member() -> None:
@@ -44,11 +38,18 @@ def test_braces_never_hide_a_value(old: str, new: str, says: str) -> None:
     assert says in only(replaced(old, new) + '[factor.x]\nlevels = ["1 Mbit/s"]\n')
 
 
-def test_a_profile_has_no_placeholders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "open.toml").write_text('one_way_delay = "{x}"\n')
+@pytest.mark.parametrize(
+    ("profile", "says"),
+    [('one_way_delay = "{x}"\n', "1: one_way_delay: "), ('title = "x"\nrate = "5"\n', "2: rate: '5' is a bare number")],
+)
+def test_errors_of_a_profile_point_into_it(
+    profile: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has no placeholders, also where a factor has that name."""
+    (tmp_path / "bad.toml").write_text(profile)
     monkeypatch.setattr(network, "find_profile", lambda name, problems: profiles.find_profile(name, problems, tmp_path))
-    text = replaced('one_way_delay = "20 ms"', 'profile = "open"') + FACTOR
-    assert any(f"{tmp_path}/open.toml:1: one_way_delay" in one for one in problems_of(text))
+    found = problems_of(replaced('rate = "1 Mbit/s"\n', 'profile = "bad"\n') + FACTOR)
+    assert any(f"{tmp_path}/bad.toml:{says}" in one for one in found)
 
 
 def test_two_nodes_of_one_name() -> None:
@@ -268,17 +269,6 @@ def test_a_claim_that_fits_no_single_cell(tmp_path: Path) -> None:
     spec = spec_of(BASE.replace("[node.a]", 'expected = "claims.toml"\n[node.a]') + FACTOR, tmp_path)
     with pytest.raises(SpecError, match="fits 2 cells, which differ in x"):
         make_plan(spec)
-
-
-def test_profile_errors_point_into_the_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "bad.toml").write_text('title = "x"\nrate = "5"\n')
-    monkeypatch.setattr(network, "find_profile", lambda name, problems: profiles.find_profile(name, problems, tmp_path))
-    found = problems_of(replaced('rate = "1 Mbit/s"\n', 'profile = "bad"\n'))
-    assert any(f"{tmp_path}/bad.toml:2: rate: '5' is a bare number" in one for one in found)
-
-
-def test_the_base_is_right() -> None:
-    assert len(plan_of(BASE).cells) == 1
 
 
 def test_two_captures_of_one_name() -> None:

@@ -15,8 +15,6 @@ from netwarp.plan.types import Plan, Selection
 from support.specs import BASE, plan_of, problems_of, replaced, spec_of
 
 MS, S = 10**6, 10**9
-SCTP = replaced('protocol = "tcp"', 'protocol = "sctp"')
-TWO = replaced('paths = ["p1"]', 'paths = ["p1", "p2"]', SCTP) + '[link.p2]\nlike = "p1"\n'
 X = '[factor.x]\nlevels = ["1 s", "2 s", "3 s"]\n'
 
 
