@@ -67,8 +67,8 @@ def plain(path: Path) -> bytes:
 
 
 def has(found: Any, **expected: object) -> None:
-    """Asserts the named numbers, or columns of a table."""
-    got = {name: found[name] for name in expected}
+    """Asserts the named numbers, columns of a table, or attributes."""
+    got = {name: found[name] if hasattr(found, "__getitem__") else getattr(found, name) for name in expected}
     assert {name: value.tolist() if hasattr(value, "tolist") else value for name, value in got.items()} == expected
 
 

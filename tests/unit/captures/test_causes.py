@@ -13,6 +13,7 @@ from causes_hop import VNET, segments
 from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import Ether
 from scapy.utils import wrpcap
+from support.captures import has
 
 RECORDED = sorted((Path(__file__).parents[2] / "data" / "causes").glob("*/*.pcap.zst"))
 
@@ -47,11 +48,9 @@ def test_counters() -> None:
     sender = {"RetransSegs": 20, "TCPFastRetrans": 10, "TCPSlowStartRetrans": 3, "TCPTimeouts": 3, "TCPLossProbes": 4,
               "TCPSynRetrans": 1}  # fmt: skip
     truth = truth_of({"sender": sender})
-    assert (truth.again, truth.expiries) == (19, 2)
-    assert truth.classes == {"fast": (10, 10), "timeout": (2, 2), "after": (3, 3), "probe": (4, 4)}
+    has(truth, again=19, expiries=2, classes={"fast": (10, 10), "timeout": (2, 2), "after": (3, 3), "probe": (4, 4)})
     truth = truth_of({"sender": sender | {"TCPRetransFail": 2}})
-    assert truth.again == 17
-    assert truth.classes == {"fast": (10, 10), "timeout": (0, 2), "after": (3, 3), "probe": (2, 4)}
+    has(truth, again=17, classes={"fast": (10, 10), "timeout": (0, 2), "after": (3, 3), "probe": (2, 4)})
 
 
 def test_counters_of_sctp() -> None:

@@ -13,7 +13,7 @@ from netwarp.core.errors import CaptureError, SpecError
 from netwarp.engine.captures import analyze_captures
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.packet import Raw
-from support.captures import DATA, Timed, data_chunk, ether, pcap, recorded, sack_chunk, sctp
+from support.captures import DATA, Timed, data_chunk, ether, has, pcap, recorded, sack_chunk, sctp
 
 T = 1_700_000_000_000_000_000
 MS = 1_000_000
@@ -47,9 +47,14 @@ def test_recorded_captures_as_tshark_sees_them(name: str, link: str) -> None:
         # the last packets may have no time left to be seen: they are unknown, not lost
         assert hop.packets + hop.unknown_packets == len(sent)
         assert hop.packets - hop.lost_packets <= len(delays) <= hop.packets - hop.lost_packets + hop.unknown_packets
-        assert hop.unseen_packets == len([key for key in after if key[:2] == way and key not in before])
-        assert hop.by_time_packets == hop.again_packets == hop.negative_packets == 0
-        assert hop.routers == 1
+        has(
+            hop,
+            unseen_packets=len([key for key in after if key[:2] == way and key not in before]),
+            by_time_packets=0,
+            again_packets=0,
+            negative_packets=0,
+            routers=1,
+        )
         np.testing.assert_allclose(
             [hop.delay_min_s, hop.delay_median_s, hop.delay_max_s],
             [delays[0], float(np.median(delays)), delays[-1]], atol=1e-6,
@@ -80,13 +85,22 @@ def test_loss_delay_bursts_reordering_and_unknown_packets(tmp_path: Path) -> Non
     there[50], there[51] = (there[50][0], there[51][1]), (there[51][0], there[50][1])
     (hop,) = joined(tmp_path, here, there).hops[:1]
     # the capture there ends with packet 99's arrival; 99 itself was sent 5.099 ms before, so is known to have arrived
-    assert (hop.before, hop.after, hop.source, hop.destination) == ("p0", "p1", "10.0.0.1", "10.0.0.2")
-    assert (hop.packets, hop.lost_packets, hop.unknown_packets, hop.unseen_packets) == (100, 4, 0, 0)
-    assert hop.bursts == {1: 1, 3: 1}
-    assert hop.burst_mean_packets == 2
-    assert hop.reordered_packets == 1
-    assert hop.routers == 1
-    assert hop.delay_min_s == pytest.approx(0.004054 if there[50][0] else 0, abs=1e-3)
+    has(
+        hop,
+        before="p0",
+        after="p1",
+        source="10.0.0.1",
+        destination="10.0.0.2",
+        packets=100,
+        lost_packets=4,
+        unknown_packets=0,
+        unseen_packets=0,
+        bursts={1: 1, 3: 1},
+        burst_mean_packets=2,
+        reordered_packets=1,
+        routers=1,
+        delay_min_s=pytest.approx(0.004054 if there[50][0] else 0, abs=1e-3),
+    )
     assert np.isnan(hop.packet_delay_s).sum() == 4
     cut = joined(tmp_path, here, there[:40]).hops[0]
     assert cut.lost_packets == 4
@@ -112,9 +126,12 @@ def test_three_points_in_any_order_of_files(tmp_path: Path) -> None:
     back = [(hop.before, hop.after, hop.lost_packets) for hop in found.hops if hop.source == "10.0.0.2"]
     assert back == [("p0", "p2", 0), ("p2", "p1", 0)]
     first = found.hops[[hop.before for hop in found.hops].index("p1")]
-    assert first.negative_packets == 49
-    assert first.delay_median_s == pytest.approx(0.010 - 3600)
-    assert first.clock_offset_if_symmetric_s == pytest.approx(-3600)
+    has(
+        first,
+        negative_packets=49,
+        delay_median_s=pytest.approx(0.010 - 3600),
+        clock_offset_if_symmetric_s=pytest.approx(-3600),
+    )
 
 
 def test_a_direction_that_loses_everything_is_a_hop_that_does(tmp_path: Path) -> None:
@@ -124,8 +141,7 @@ def test_a_direction_that_loses_everything_is_a_hop_that_does(tmp_path: Path) ->
     )
     b = [(T + i * MS + 2 * MS, packet(i, back=True)) for i in range(20)]
     hops = {(hop.before, hop.after): hop for hop in joined(tmp_path, a, b, whole=True).hops}
-    assert hops["p0", "p1"].lost_packets == hops["p0", "p1"].packets == 20
-    assert hops["p0", "p1"].delay_median_s is None
+    has(hops["p0", "p1"], lost_packets=20, packets=20, delay_median_s=None)
     assert hops["p1", "p0"].lost_packets == 0
 
 

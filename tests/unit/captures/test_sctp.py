@@ -26,31 +26,29 @@ LOST = [
 
 def test_a_fast_retransmission(tmp_path: Path) -> None:
     analysis = analyze(tmp_path, LOST)
-    assert (analysis.point, analysis.ended) == ("sender", "open")
-    assert (analysis.from_, analysis.to) == ("10.1.0.1:1000", "10.1.0.2:80")
-    totals = analysis.totals
-    expected = {
-        "data_chunks": 7,
-        "new_data_chunks": 6,
-        "user_bytes": 700,
-        "new_user_bytes": 600,
-        "acknowledged_chunks": 6,
-        "retransmitted_chunks": 1,
-        "retransmitted_other_path_chunks": 1,
-        "fast_retransmitted_chunks": 1,
-        "timeout_retransmitted_chunks": 0,
-        "spurious_retransmitted_chunks": 0,
-        "t3_expiries": 0,
-        "outages": 0,
-        "sacks": 6,
-        "sacks_with_gaps": 4,
-        "gap_blocks": 4,
-        "paths": 2,
-        "path_changes": 0,
-        "outstanding_max_bytes": 600,
-        "hol_blocking_mean_s": None,
-    }
-    assert {name: totals[name] for name in expected} == expected
+    has(analysis, point="sender", ended="open", from_="10.1.0.1:1000", to="10.1.0.2:80")
+    has(
+        analysis.totals,
+        data_chunks=7,
+        new_data_chunks=6,
+        user_bytes=700,
+        new_user_bytes=600,
+        acknowledged_chunks=6,
+        retransmitted_chunks=1,
+        retransmitted_other_path_chunks=1,
+        fast_retransmitted_chunks=1,
+        timeout_retransmitted_chunks=0,
+        spurious_retransmitted_chunks=0,
+        t3_expiries=0,
+        outages=0,
+        sacks=6,
+        sacks_with_gaps=4,
+        gap_blocks=4,
+        paths=2,
+        path_changes=0,
+        outstanding_max_bytes=600,
+        hol_blocking_mean_s=None,
+    )
 
 
 @pytest.mark.parametrize(("count", "fast"), [(2, 0), (3, 1)])
@@ -99,9 +97,8 @@ OUTAGE = [
 
 def test_a_timeout_with_failover_and_return(tmp_path: Path) -> None:
     analysis = analyze(tmp_path, OUTAGE)
-    totals = analysis.totals
     has(
-        totals,
+        analysis.totals,
         timeout_retransmitted_chunks=5,
         fast_retransmitted_chunks=0,
         t3_expiries=1,
@@ -209,9 +206,8 @@ def test_probes_of_a_zero_window_are_no_timeouts(tmp_path: Path) -> None:
         sack(9000, 0), data(9001, 1), sack(9101, 1),
     ]  # fmt: skip
     analysis = analyze(tmp_path, packets)
-    totals = analysis.totals
     has(
-        totals,
+        analysis.totals,
         probe_retransmitted_chunks=3,
         zero_window_probes=3,
         timeout_retransmitted_chunks=0,
@@ -301,8 +297,7 @@ def test_rtt_follows_karn(tmp_path: Path) -> None:
         sack(1401, 3),
     ]  # fmt: skip
     rtt = analyze(tmp_path, packets).rtt
-    assert rtt.rtt_ns.tolist() == [100 * MS, 95 * MS]
-    assert rtt.path.tolist() == [0, 1]
+    has(rtt, rtt_ns=[100 * MS, 95 * MS], path=[0, 1])
 
 
 def test_a_chunk_that_was_given_up_gives_no_rtt(tmp_path: Path) -> None:
@@ -367,8 +362,7 @@ def test_sack_delay_where_it_is_given(tmp_path: Path) -> None:
         data(200, 0), sack(200, 0), data(201, 1), data(202, 2), sack(202, 2), data(203, 3), sack(403, 3)
     )
     timing = analyze(tmp_path, packets).sacks
-    assert timing.data_packets.tolist() == [1, 2, 1]
-    assert timing.delay_ns.tolist() == [0, 1 * MS, 200 * MS]
+    has(timing, data_packets=[1, 2, 1], delay_ns=[0, 1 * MS, 200 * MS])
 
 
 def test_data_acknowledged_and_never_seen(tmp_path: Path) -> None:

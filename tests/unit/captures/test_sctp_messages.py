@@ -69,8 +69,7 @@ def test_forward_tsn_lets_the_stream_go_on(tmp_path: Path) -> None:
     packets = at_receiver(data(200, 0), data(210, 2), forward, data(500, 3))
     analysis = analyze(tmp_path, packets)
     received = analysis.messages
-    assert received.tsn.tolist() == [0, 2, 3]
-    assert received.waits_ns.tolist() == received.waits_as_one_ns.tolist() == [0, 190 * MS, 0]
+    has(received, tsn=[0, 2, 3], waits_ns=[0, 190 * MS, 0], waits_as_one_ns=[0, 190 * MS, 0])
     without = analyze(tmp_path, [packet for packet in packets if packet is not forward]).messages
     assert without.delivered.tolist() == [True, False, False]
 
@@ -80,8 +79,7 @@ def test_a_message_given_up_before_its_rest_had_a_tsn_ends_where_the_next_begins
     forward = 400 * MS, sctp(22, chunk(192, struct.pack("!I", (ISN + 2) % 2**32)))
     middle = 220 * MS, sctp(22, data_chunk(ISN + 2, ssn=1, flags=0))
     received = analyze(tmp_path, at_receiver(data(200, 0), middle, data(230, 3, ssn=2), forward)).messages
-    assert received.delivered.tolist() == [True, False, True]
-    assert received.waits_ns.tolist() == received.waits_as_one_ns.tolist() == [0, 170 * MS]
+    has(received, delivered=[True, False, True], waits_ns=[0, 170 * MS], waits_as_one_ns=[0, 170 * MS])
 
 
 def test_a_stream_that_was_reset_begins_anew(tmp_path: Path) -> None:
@@ -120,8 +118,7 @@ def test_interleaved_messages(tmp_path: Path) -> None:
     received = analysis.messages
     assert received.complete.all()
     assert received.delivered.all()
-    assert received.tsn.tolist() == [0, 1, 4, 5]
-    assert received.fragments.tolist() == [2, 2, 1, 1]
+    has(received, tsn=[0, 1, 4, 5], fragments=[2, 2, 1, 1])
     assert (received.arrival_ns - T).tolist() == [205 * MS, 202 * MS, 203 * MS, 204 * MS]
     assert received.waits_ns.tolist() == [0, 0, 0, 1 * MS]
     names = {row["ppid"]: (row["name"], row["messages"]) for row in analysis.tables["payloads"]}
@@ -139,8 +136,7 @@ def test_fragments_are_numbered_by_the_rfc_or_as_linux_does(tmp_path: Path, seco
         (204 * MS, sctp(22, i_data(4, 0, second + 1, 1, stream=1))),
     )
     received = analyze(tmp_path, packets).messages
-    assert received.complete.tolist() == [True, True]
-    assert received.fragments.tolist() == [3, 2]
+    has(received, complete=[True, True], fragments=[3, 2])
     assert (received.arrival_ns - T).tolist() == [204 * MS, 203 * MS]
 
 

@@ -12,11 +12,7 @@ from support.tcp_story import MS, MSS, PEER, Story, whys
 
 def test_handshake(tmp_path: Path) -> None:
     totals = Story().handshake(30, 10).flight(41, 1, 2).ack(80, 1 + 2 * MSS, echo=41).told(tmp_path).totals
-    assert {name: totals[name] for name in ("mss_initiator_bytes", "window_shift_responder", "sack_permitted")} == {
-        "mss_initiator_bytes": 1460,
-        "window_shift_responder": 7,
-        "sack_permitted": 1,
-    }
+    has(totals, mss_initiator_bytes=1460, window_shift_responder=7, sack_permitted=1)
     has(
         totals,
         timestamps=1,
