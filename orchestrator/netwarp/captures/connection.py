@@ -94,8 +94,7 @@ def _of_protocol(
     columns["paths"] = [paths[begin:end] for begin, end in itertools.pairwise(edges)]
     facts = _dicts(columns)
     for its, row in zip(facts, rows.tolist(), strict=True):
-        packets = stream.flows.get(row)
-        if packets:
+        if packets := stream.flows.get(row):
             for direction, known in enumerate(its["directions"]):
                 known["retransmitted_data_packets"] = int(packets.repeats[direction])
                 known["goodput_bit_s"] = packets.goodput_bit_s(direction)

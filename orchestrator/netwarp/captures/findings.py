@@ -166,8 +166,7 @@ def _at(when_s: float) -> str:
 def _unseen(connection: Connection) -> Iterator[str]:
     """Data that is missing from the capture. This sentence comes first, since it limits what the others can say."""
     for unit in ("bytes", "chunks"):
-        unseen = connection.totals.get(f"acknowledged_unseen_{unit}")
-        if unseen:
+        if unseen := connection.totals.get(f"acknowledged_unseen_{unit}"):
             were = counted(int(unseen), f"{unit[:-1]} was", f"{unit} were")
             yield (
                 f"{were} acknowledged that this capture does not hold: it lost packets, or is of one interface of "
@@ -283,8 +282,7 @@ def _paths(connection: Connection) -> Iterator[str]:
                 break
             yield f"new data moved {way} at {_at(event['t_s'])}" + (f" ({changes} moves in all)" if changes > 1 else "")
             break
-    unanswered = int(connection.totals.get("heartbeats_unanswered") or 0)
-    if unanswered:
+    if unanswered := int(connection.totals.get("heartbeats_unanswered") or 0):
         yield f"{counted(unanswered, 'HEARTBEAT')} of {connection.totals['heartbeats']} got no answer"
 
 
@@ -311,8 +309,7 @@ def _repeated(connection: Connection) -> Iterator[str]:
                 they = "was needless: what it repeats" if spurious == 1 else "were needless: what they repeat"
                 of = f" of {connection.ends[direction]}" if len(both) > 1 else ""
                 yield f"{counted_of(spurious, again, f'retransmitted {unit[:-1]}')}{of} {they} had arrived"
-    reordered = connection.totals.get("reordered_packets")
-    if reordered:
+    if reordered := connection.totals.get("reordered_packets"):
         yield f"{counted(int(reordered), 'packet')} arrived after others that had been sent later: reordering, not loss"
 
 
@@ -328,16 +325,14 @@ def _window(connection: Connection) -> Iterator[str]:
 
 
 def _other(connection: Connection) -> Iterator[str]:
-    marked = connection.totals.get("ce_packets")
-    if marked:
+    if marked := connection.totals.get("ce_packets"):
         yield f"{counted(int(marked), 'packet was', 'packets were')} marked CE by a router (ECN)"
     waits, alone = connection.totals.get("hol_blocking_mean_s"), connection.totals.get("hol_blocking_one_stream_mean_s")
     if waits is not None and waits >= HEAD_OF_LINE_S:
         yield f"messages wait {in_short(waits, 's')} on average for earlier ones of their stream" + (
             f" ({in_short(alone, 's')} if they were one stream)" if alone is not None and alone > 1.01 * waits else ""
         )
-    gone = connection.totals.get("abandoned_chunks")
-    if gone:
+    if gone := connection.totals.get("abandoned_chunks"):
         yield f"{counted(int(gone), 'chunk was', 'chunks were')} given up by their sender (FORWARD TSN)"
 
 

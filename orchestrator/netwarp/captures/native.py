@@ -165,8 +165,7 @@ class CoreHandle:
         self._open = None
         self.files = tuple(os.fspath(file) for file in files)
         names = list(layouts())
-        unknown = set(tables) - set(names)
-        if unknown:
+        if unknown := set(tables) - set(names):
             raise ValueError(f"no such analyser table: {sorted(unknown)}")
         table_mask = sum(1 << names.index(table) for table in set(tables))
         array = (ctypes.c_char_p * len(self.files))(*(os.fsencode(file) for file in self.files))
@@ -183,8 +182,7 @@ class CoreHandle:
             self._library.nwa_close(self._open)
 
     def _raise_error(self) -> None:
-        error = self._library.nwa_error(self._open).decode(errors="replace")
-        if error:
+        if error := self._library.nwa_error(self._open).decode(errors="replace"):
             raise CaptureError(error)
 
     def read(self, packets: int = 0) -> bool:
