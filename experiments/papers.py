@@ -10,9 +10,10 @@ import html
 from pathlib import Path
 
 import reference
+from netwarp.plan.types import Outputs
 from netwarp.present.claim_blocks import Statement, statements
 from netwarp.present.conclusions import ClaimGrid, answer, claim_grid
-from netwarp.present.run_data import read_run
+from netwarp.present.run_data import RunData, read_run
 from netwarp.present.style import VERDICTS
 from netwarp.store.run_dir import RunDir
 
@@ -37,11 +38,7 @@ def page(results: Path) -> str:
 def _paper(name: str, results: Path) -> str:
     latest = results / name / "latest"
     newest = (latest / "tables" / "claims.csv").exists()
-    if newest:
-        data = read_run(RunDir(latest))
-        plan, claims, system = data.plan, statements(data), data.system
-    else:
-        plan, claims, system = reference.kept(name)
+    plan, claims, system = _of_run(read_run(RunDir(latest))) if newest else reference.kept(name)
     report = f' (<a href="{name}/latest/report/index.html">report</a>)' if newest else " (reference results)"
     parts = [
         f"<section><h2>{html.escape(name)}: {html.escape(plan.title)}{report}</h2>",
@@ -52,6 +49,10 @@ def _paper(name: str, results: Path) -> str:
         heads = "".join(f"<th>{html.escape(head)}" for head in (title, *(head for _, head in grid.columns)))
         parts.append(f"<table><tr>{heads}{''.join(_claim(grid, claim) for claim in shown)}</table>")
     return "\n".join([*parts, "</section>"])
+
+
+def _of_run(data: RunData) -> tuple[Outputs, tuple[Statement, ...], str]:
+    return data.plan, statements(data), data.system
 
 
 def _claim(grid: ClaimGrid, claim: Statement) -> str:
