@@ -194,8 +194,7 @@ class Connection:
     @property
     def directions(self) -> Sequence[dict[str, Any]]:
         """Counts and goodput of each direction."""
-        directions: list[dict[str, Any]] = self.facts["directions"]
-        return directions
+        return list(self.facts["directions"])
 
     @property
     def name(self) -> str:

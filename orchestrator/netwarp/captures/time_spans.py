@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any, TypeVar
 
 import numpy as np
@@ -55,13 +56,8 @@ def longest_gap(time_ns: Ints, from_ns: int | None = None, to_ns: int | None = N
 
 def bin_s(duration_ns: int) -> float:
     """The shortest bin width of the form 1, 2 or 5 x 10^k s that cuts the duration into at most 200 bins."""
-    exponent = -6
-    while True:
-        for step in BIN_STEPS:
-            width = step * 10.0**exponent
-            if duration_ns / 1e9 / width <= BINS + 1e-9:
-                return width
-        exponent += 1
+    widths = (step * 10.0**exponent for exponent in itertools.count(-6) for step in BIN_STEPS)
+    return next(width for width in widths if duration_ns / 1e9 / width <= BINS + 1e-9)
 
 
 def binned_bit_s(t_ns: Ints, amount_bytes: Ints, width_ns: int, duration_ns: int) -> list[float]:

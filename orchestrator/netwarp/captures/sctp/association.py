@@ -203,8 +203,7 @@ class Association:
     @functools.cached_property
     def paths(self) -> list[int]:
         """Rows of the capture's path table that the association used, in the order of first use."""
-        paths: list[int] = rows_of_flow(self.capture, "flow_paths", self.flow)["path"].tolist()
-        return paths
+        return list(rows_of_flow(self.capture, "flow_paths", self.flow)["path"].tolist())
 
     def path_name(self, path: int) -> str:
         """ "<initiator's address>><responder's>"."""

@@ -71,7 +71,7 @@ class DirectionColumns:
     @functools.cached_property
     def highest_end(self) -> Ints:
         """The largest SND.NXT after each segment (RFC 9293 3.3.1). Resets are ignored."""
-        return np.maximum.accumulate(self._but_resets(self.end))
+        return np.maximum.accumulate(np.where(self.flags & RST != 0, UNKNOWN, self.end))
 
     @functools.cached_property
     def data_end(self) -> int:
@@ -82,18 +82,7 @@ class DirectionColumns:
     @functools.cached_property
     def highest_ack(self) -> Ints:
         """Highest acknowledgement after each segment; UNKNOWN before the first. Resets are ignored."""
-        return np.maximum.accumulate(self._but_resets(self.ack))
-
-    def _but_resets(self, numbers: Ints) -> Ints:
-        if len(self.resets):
-            numbers = numbers.copy()
-            numbers[self.resets] = UNKNOWN
-        return numbers
-
-    @functools.cached_property
-    def resets(self) -> Ints:
-        """Indices of the segments with RST."""
-        return np.flatnonzero(self.flags & RST != 0)
+        return np.maximum.accumulate(np.where(self.flags & RST != 0, UNKNOWN, self.ack))
 
     @functools.cached_property
     def syns(self) -> Ints:
