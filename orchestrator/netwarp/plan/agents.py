@@ -9,7 +9,8 @@ from typing import cast, get_args
 
 import msgspec
 
-from ..core.types import Agent, AgentKind, AgentTold, Node, OptionValue
+from ..core.topology import DirectedLink
+from ..core.types import Agent, AgentKind, AgentTold, Flow, Node, OptionValue
 from ..experiment.fields import Reader, check_keys
 from ..experiment.grammar import NODE
 from ..experiment.options import (
@@ -81,7 +82,8 @@ def _agent(name: str, node: Reader, links: Mapping[str, UnresolvedLink], routed:
         if value is not None:
             options[option.cell_key] = value
     if kind not in FORWARDING:  # it listens on the ports of the flows that it relays
-        options["port"] = ",".join(str(port) for port in _ports(link, routed))
+        ports = sorted({flow.port for flow, hop in _tcp_hops(routed) if hop.link == link})
+        options["port"] = ",".join(str(port) for port in ports)
         if not options["port"]:
             reader.problem("link", f'no TCP flow crosses link "{link}", so there is nothing to relay')
     # the ends of a link fault that the agent hears of at once
@@ -89,15 +91,15 @@ def _agent(name: str, node: Reader, links: Mapping[str, UnresolvedLink], routed:
     return Agent(cast(AgentKind, kind), link, options, reader.whole("dies_at"), cast(AgentTold, notices or "return"))
 
 
-def _ports(link: str, routed: Sequence[Routed]) -> list[int]:
-    """The ports of the TCP flows that cross the link."""
-    crossing = (
-        each.flow.port
+def _tcp_hops(routed: Sequence[Routed]) -> list[tuple[Flow, DirectedLink]]:
+    """The TCP flows, with each direction of a link that their data cross."""
+    return [
+        (each.flow, hop)
         for each in routed
         if each.flow.protocol == "tcp"
-        if any(hop.link == link for route in each.routes for hop in route.there)
-    )
-    return sorted(set(crossing))
+        for route in each.routes
+        for hop in route.there
+    ]
 
 
 def _towards_receivers(
@@ -106,19 +108,13 @@ def _towards_receivers(
     """The link by which the TCP flows leave the router towards their receivers."""
     leaving = {
         hop.link: None
-        for each in routed
-        if each.flow.protocol == "tcp"
-        for route in each.routes
-        for hop in route.there
+        for _, hop in _tcp_hops(routed)
         if name == (links[hop.link].a if hop.direction == "forward" else links[hop.link].b)
     }
     if len(leaving) == 1:
         return next(iter(leaving))
     said = f"leave by {' and '.join(leaving)}" if leaving else "do not cross it"
     example = next((link for link, ends in links.items() if name in (ends.a, ends.b)), "air")
-    node.problem(
-        "agent",
-        f'which link leads to the mobile host? TCP flows {said}; for example agent = {{ kind = "snoop", '
-        f'link = "{example}" }}',
-    )
+    which = f'for example agent = {{ kind = "snoop", link = "{example}" }}'
+    node.problem("agent", f"which link leads to the mobile host? TCP flows {said}; {which}")
     return None

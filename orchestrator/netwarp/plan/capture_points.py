@@ -16,67 +16,47 @@ from .routes import Routed
 EXAMPLE = RESOLVED["captures"].example
 
 
-class Captures:
-    """Reads the key `captures`: `"hosts"` (default), every interface of every host; `"all"`, of every node; or a list
-    of "node.link".
+def read_captures(
+    top: Item, nodes: Mapping[str, Node], links: Sequence[Link], flows: Sequence[Routed], problems: Problems
+) -> tuple[CapturePoint, ...]:
+    """The interfaces that the key `captures` names: `"hosts"` (default), every interface of every host; `"all"`, of
+    every node; or a list of "node.link". Mistakes are collected.
     """
+    points = [CapturePoint(node=node, link=link.name) for link in links for node in (link.a, link.b)]
+    files = Counter(f"{point.node}-{point.link}" for point in points)
+    for name in [name for name, count in files.items() if count > 1]:
+        problems.add(top, f'two interfaces would be captured into "{name}.pcap": rename a link')
+    there = {f"{point.node}.{point.link}": point for point in points}
+    hosts = {name: point for name, point in there.items() if nodes[point.node].kind == "host"}
+    item = top.get("captures")
+    if item is None or item.value == "hosts":
+        return tuple(hosts.values())
+    if item.value == "all":
+        return tuple(there.values())
+    if not isinstance(item.value, list):
+        problems.add(item, f"must be {EXAMPLE}")
+        return ()
+    if not item.value:
+        shown = ", ".join(f'"{name}"' for name in hosts)
+        problems.add(item, f'is empty; for example [{shown}], or leave the key out ("hosts")')
+        return ()
+    names = [str(child.value) for child in item.value]
+    for child, name in zip(item.value, names, strict=True):
+        if name not in there:
+            problems.add(child, f'there is no interface "{name[:60]}"{nearest(name, there)}')
+    if all(name in there for name in names):
+        _check_both_ends(item, names, flows, problems)
+    return tuple(there[name] for name in dict.fromkeys(names) if name in there)
 
-    def __init__(
-        self,
-        nodes: Mapping[str, Node],
-        links: Sequence[Link],
-        flows: Sequence[Routed],
-        problems: Problems,
-    ) -> None:
-        self._nodes, self._flows, self._problems = nodes, flows, problems
-        self._there = {
-            f"{node}.{link.name}": CapturePoint(node=node, link=link.name)
-            for link in links
-            for node in (link.a, link.b)
-        }
 
-    def read(self, top: Item) -> tuple[CapturePoint, ...]:
-        """The interfaces to capture; mistakes are collected."""
-        files = Counter(f"{capture.node}-{capture.link}" for capture in self._there.values())
-        for name in [name for name, count in files.items() if count > 1]:
-            self._problems.add(top, f'two interfaces would be captured into "{name}.pcap": rename a link')
-        item = top.get("captures")
-        if item is None or item.value == "hosts":
-            return tuple(each for each in self._there.values() if self._nodes[each.node].kind == "host")
-        if item.value == "all":
-            return tuple(self._there.values())
-        return self._listed(item)
-
-    def _listed(self, item: Item) -> tuple[CapturePoint, ...]:
-        if not isinstance(item.value, list):
-            self._problems.add(item, f"must be {EXAMPLE}")
-            return ()
-        if not item.value:
-            hosts = [name for name, capture in self._there.items() if self._nodes[capture.node].kind == "host"]
-            shown = ", ".join(f'"{name}"' for name in hosts)
-            self._problems.add(item, f'is empty; for example [{shown}], or leave the key out ("hosts")')
-            return ()
-        before = len(self._problems)
-        listed: dict[str, CapturePoint] = {}
-        for child in item.value:
-            text = str(child.value)
-            if text not in self._there:
-                self._problems.add(child, f'there is no interface "{text[:60]}"{nearest(text, self._there)}')
-            else:
-                listed[text] = self._there[text]
-        if len(self._problems) == before:
-            self._check_both_ends(item, listed)
-        return tuple(listed.values())
-
-    def _check_both_ends(self, item: Item, listed: Mapping[str, CapturePoint]) -> None:
-        """Checks that both ends of every flow are captured; captures beside them, on routers say, are allowed."""
-        for routed in self._flows:
-            missing = [name for name in interfaces_of(routed) if name not in listed]
-            if missing:
-                shown = ", ".join(f'"{name}"' for name in missing)
-                flow = routed.flow.name
-                said = f'flow "{flow}" is measured at both its ends: add {shown}, or leave the key out ("hosts")'
-                self._problems.add(item, said)
+def _check_both_ends(item: Item, listed: Sequence[str], flows: Sequence[Routed], problems: Problems) -> None:
+    """Checks that both ends of every flow are captured; captures beside them, on routers say, are allowed."""
+    for routed in flows:
+        missing = ", ".join(f'"{name}"' for name in interfaces_of(routed) if name not in listed)
+        if missing:
+            flow = routed.flow.name
+            said = f'flow "{flow}" is measured at both its ends: add {missing}, or leave the key out ("hosts")'
+            problems.add(item, said)
 
 
 def interfaces_of(routed: Routed) -> tuple[str, ...]:

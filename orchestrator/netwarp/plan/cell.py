@@ -17,7 +17,7 @@ from ..experiment.grammar import RESOLVED
 from ..experiment.options import FORWARDING
 from ..experiment.problems import Problems
 from .agents import with_agents
-from .capture_points import Captures
+from .capture_points import read_captures
 from .combine import Combination
 from .flows import Flows
 from .impairments import check_packet_rules, finish
@@ -94,7 +94,7 @@ class CellPlanner:
         timeline = TimelineReader(self._network, nodes, links, shapes, rtt_ns, duration)
         planned = timeline.read(resolved.events, self._problems)
         built = tuple(draft.built(shapes[name, "forward"], shapes[name, "backward"]) for name, draft in links.items())
-        captures = Captures(nodes, built, routed, self._problems).read(resolved.top)
+        captures = read_captures(resolved.top, nodes, built, routed, self._problems)
         named_kernel = top.text("kernel")
         kernel = self._builds(named_kernel) if named_kernel else None
         if self._sysctls is not None:

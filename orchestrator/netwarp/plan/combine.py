@@ -15,8 +15,7 @@ def combinations(factors: Mapping[str, FactorSpec], experiment: ExperimentSpec) 
     """Every combination once; the experiment's first factor varies slowest. A generator, since a product can be
     enormous.
     """
-    axes = _axes(factors, experiment)
-    for chosen in _walk(axes, 0, {}, factors, experiment):
+    for chosen in _walk(_axes(factors, experiment), {}, factors, experiment):
         yield {name: chosen.get(name, DOES_NOT_APPLY) for name in factors}
 
 
@@ -43,17 +42,13 @@ def _axes(factors: Mapping[str, FactorSpec], experiment: ExperimentSpec) -> list
 
 
 def _walk(
-    axes: list[tuple[str, ...]],
-    depth: int,
-    chosen: Combination,
-    factors: Mapping[str, FactorSpec],
-    experiment: ExperimentSpec,
+    axes: list[tuple[str, ...]], chosen: Combination, factors: Mapping[str, FactorSpec], experiment: ExperimentSpec
 ) -> Iterator[Combination]:
-    if depth == len(axes):
-        yield dict(chosen)
+    if not axes:
+        yield chosen
         return
-    for levels in _levels(axes[depth], chosen, factors, experiment):
-        yield from _walk(axes, depth + 1, {**chosen, **levels}, factors, experiment)
+    for levels in _levels(axes[0], chosen, factors, experiment):
+        yield from _walk(axes[1:], {**chosen, **levels}, factors, experiment)
 
 
 def _levels(
