@@ -4,11 +4,12 @@ import dataclasses
 import json
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from netwarp.core.errors import KernelError
-from netwarp.guestkernel import build_kernel, find_kernel, list_kernels, load_recipe
+from netwarp.guestkernel import KernelBuild, build_kernel, find_kernel, list_kernels, load_recipe
 from netwarp.guestkernel.build import find_build
 from netwarp.guestkernel.cache import find_named, kernels_dir
 from netwarp.guestkernel.tool_run import Progress
@@ -60,11 +61,22 @@ def test_an_equal_source_is_not_built_again_and_another_is(tmp_path: Path) -> No
     first = build_kernel(tree)
     assert build_kernel(tree) == first
     assert builds(tmp_path) == 1
-    (tree / "main.c").write_text((tree / "main.c").read_text() + "/* changed */\n")
+    edit(tree)
     second = build_kernel(tree)
     assert second.key != first.key
     assert builds(tmp_path) == 2
     assert {build.key for build in list_kernels()} == {first.key, second.key}
+
+
+def edit(tree: Path) -> None:
+    """Change a file of a source."""
+    (tree / "main.c").write_text((tree / "main.c").read_text() + "/* changed */\n")
+
+
+def restate(build: KernelBuild, name: str, value: str) -> None:
+    """Change a field of a kernel's record."""
+    record = build.binary.parent / "build.json"
+    record.write_text(json.dumps({**json.loads(record.read_text()), name: value}))
 
 
 def test_the_users_tree_is_copied_never_touched(tmp_path: Path) -> None:
@@ -86,7 +98,7 @@ def test_a_git_tree_is_what_git_lists(tmp_path: Path) -> None:
     first = build_kernel(tree)
     (tree / "ignored.o").write_bytes(b"x")
     assert build_kernel(tree) == first
-    (tree / "main.c").write_text((tree / "main.c").read_text() + "/* not committed */\n")
+    edit(tree)
     assert build_kernel(tree).key != first.key
 
 
@@ -125,22 +137,16 @@ def test_a_failed_build_shows_its_last_lines_and_keeps_its_log(tmp_path: Path) -
     assert sorted(p.name for p in kernels_dir().iterdir()) == [".lock", log.name]
 
 
-def test_a_binary_that_changed_is_not_used_and_is_built_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("spoil", [
+    lambda build: build.binary.write_bytes(b"cut off"), lambda build: (build.binary.parent / "build.json").unlink(),
+], ids=["another binary", "no record"])  # fmt: skip
+def test_a_kernel_that_is_not_as_built_is_built_again(tmp_path: Path, spoil: Callable[[KernelBuild], None]) -> None:
+    """Its binary is another, or its directory has no record: it is not used."""
     tree = make_tree(tmp_path)
-    first = build_kernel(tree)
-    first.binary.write_bytes(b"cut off")
-    assert find_kernel() is None
+    spoil(build_kernel(tree))
+    assert list_kernels() == [] and find_kernel() is None
     assert build_kernel(tree) == find_kernel()
     assert builds(tmp_path) == 2
-
-
-def test_a_directory_without_its_record_is_not_used(tmp_path: Path) -> None:
-    tree = make_tree(tmp_path)
-    first = build_kernel(tree)
-    (first.binary.parent / "build.json").unlink()
-    assert list_kernels() == []
-    build_kernel(tree)
-    assert find_kernel() is not None
 
 
 def test_a_plain_file_in_the_cache_is_no_kernel_and_no_warning(
@@ -166,9 +172,8 @@ def test_the_next_build_removes_what_a_killed_one_left(tmp_path: Path) -> None:
 def test_the_distributions_kernel_comes_before_a_newer_one_of_somebody(tmp_path: Path) -> None:
     tree = make_tree(tmp_path)
     first = build_kernel(tree)
-    record = first.binary.parent / "build.json"
-    record.write_text(json.dumps({**json.loads(record.read_text()), "kind": "package"}))
-    (tree / "main.c").write_text((tree / "main.c").read_text() + "/* newer */\n")
+    restate(first, "kind", "package")
+    edit(tree)
     newer = build_kernel(tree)
     found = find_kernel()
     assert found is not None
@@ -177,8 +182,7 @@ def test_the_distributions_kernel_comes_before_a_newer_one_of_somebody(tmp_path:
 
 def test_a_kernel_of_another_recipe_is_found_only_by_its_key(tmp_path: Path) -> None:
     build = build_kernel(make_tree(tmp_path))
-    record = build.binary.parent / "build.json"
-    record.write_text(json.dumps({**json.loads(record.read_text()), "recipe": "another"}))
+    restate(build, "recipe", "another")
     assert find_kernel() is None
     found = find_kernel(build.key)
     assert found is not None
@@ -198,7 +202,7 @@ def test_kernels_of_several_releases_are_named_by_release_key_and_tree(tmp_path:
     assert find_named(later.key[:8]) == later
     assert find_build(str(old), tmp_path) == find_build("./source-6.1.192", tmp_path) == first
     assert find_build("6.18", tmp_path) == later
-    (old / "main.c").write_text((old / "main.c").read_text() + "/* not built yet */\n")
+    edit(old)
     assert find_build(str(old), tmp_path) is None
     with pytest.raises(KernelError, match="does not exist"):
         find_build("./none", tmp_path)
@@ -221,13 +225,6 @@ def test_an_option_that_a_release_does_not_know_is_left_out_where_that_is_said(t
     kconfig.write_text(known + kconfig.read_text())
     with pytest.raises(KernelError, match=r"CONFIG_UML_NET=y: is not set: it depends on NET"):
         build_kernel(tree)
-
-
-def test_the_name_of_a_package_is_a_source(tmp_path: Path) -> None:
-    with pytest.raises(
-        KernelError, match=r"linux-source-5\.4\.tar\.xz is missing; .*\n  apt-get install linux-source-5\.4"
-    ):
-        build_kernel(Path("linux-source-5.4"))
 
 
 def test_the_file_of_a_package_is_that_package(tmp_path: Path) -> None:
@@ -310,25 +307,17 @@ def test_a_tool_that_happens_to_be_there_does_not_reach_the_configuration(
     assert builds(tmp_path) == 2
 
 
-def test_no_source_is_an_error_with_the_way_to_get_one(tmp_path: Path) -> None:
-    with pytest.raises(KernelError, match="does not exist"):
-        build_kernel(tmp_path / "none")
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(KernelError, match="not a Linux source tree"):
-        build_kernel(tmp_path / "empty")
-
-
-def test_a_missing_package_names_the_command(tmp_path: Path) -> None:
-    recipe_dir = tmp_path / "kernel"
-    (recipe_dir / "patches").mkdir(parents=True)
-    (recipe_dir / "fragment.config").write_text("CONFIG_NET=y\n")
-    (recipe_dir / "pin.toml").write_text(
-        f'[source]\npackage = "linux-source-6.12"\ntarball = "{tmp_path}/none.tar.xz"\n'
-        'second = ""\n[where_known]\noptions = []\n'
-        "[identity]\n[make]\n[build]\nobjects = 1\nfree_bytes = 1\nnot_unpacked = []\n"
-    )
-    with pytest.raises(KernelError, match="apt-get install linux-source-6"):
-        build_kernel(recipe=load_recipe(recipe_dir))
+@pytest.mark.parametrize(("asked", "said"), [
+    ("none", "does not exist"), (".", "not a Linux source tree"),
+    ("linux-source-5.4", r"linux-source-5\.4\.tar\.xz is missing; .*\n  apt-get install linux-source-5\.4"),
+    (None, "apt-get install linux-source-6"),
+])  # fmt: skip
+def test_no_source_is_an_error_with_the_way_to_get_one(tmp_path: Path, asked: str | None, said: str) -> None:
+    """A path, a package of another release, and (None) the recipe's own package."""
+    recipe = dataclasses.replace(load_recipe(), tarball=tmp_path / "none.tar.xz")
+    source = None if asked is None else Path(asked) if asked.startswith("linux") else tmp_path / asked
+    with pytest.raises(KernelError, match=said):
+        build_kernel(source, recipe=recipe)
 
 
 def test_too_little_room_is_said_before_anything_is_unpacked(tmp_path: Path) -> None:

@@ -4,25 +4,14 @@ from __future__ import annotations
 
 import struct
 
-import msgspec
 import pytest
-from netwarp.core.types import Cell, Event, from_json, to_json
+from netwarp.core.types import Cell, from_json, to_json
 from netwarp.testbed.compile import Clock, compile_cell
 from netwarp.testbed.netem import Netem
-from netwarp.testbed.qdiscs import Tbf, overhead_of, sending_ns, size_table, tbf_stage
+from netwarp.testbed.qdiscs import Tbf, attributes_of, overhead_of, sending_ns, size_table, tbf_stage
 from support.specs import BASE, cell_of, problems_of, replaced
 
 TEXT = replaced('queue = "50 packets"', 'queue = "64 KiB"')
-
-
-def attributes(body: bytes) -> dict[int, bytes]:
-    """By number."""
-    found, offset = {}, 0
-    while offset < len(body):
-        length, number = struct.unpack_from("=HH", body, offset)
-        found[number] = body[offset + 4 : offset + length]
-        offset += (length + 3) & ~3
-    return found
 
 
 def test_a_queue_in_bytes_is_a_token_bucket_of_one_packet() -> None:
@@ -48,7 +37,7 @@ def test_a_queue_in_bytes_is_a_token_bucket_of_one_packet() -> None:
 def test_a_dump_shows_the_requested_queue(rate_byte_s: int) -> None:
     ticks = sending_ns(1500, rate_byte_s) // 64
     asked = Tbf(rate_byte_s, 65536, ticks, 1500)
-    there = attributes(asked.encode())
+    there = attributes_of(asked.encode())
     # the kernel puts the bucket's time, in ticks, where it was asked for bytes
     shown = there[1][:28] + struct.pack("=I", ticks) + there[1][32:]
     assert Tbf.decode({**there, 1: shown}) == asked.as_shown()
@@ -60,7 +49,7 @@ def test_the_size_table() -> None:
     assert size_table(0) == ()
     ((number, value),) = size_table(-14)
     assert number == 8
-    assert overhead_of(attributes(value)) == -14
+    assert overhead_of(attributes_of(value)) == -14
     assert overhead_of({}) == 0
 
 
@@ -82,8 +71,3 @@ def test_a_change_from_packets_to_bytes_replaces_both() -> None:
 @pytest.mark.parametrize("queue", ["1499 B", "2 GiB", "3 MB/s"])
 def test_the_queue_holds_a_packet_and_can_be_counted(queue: str) -> None:
     assert problems_of(replaced('queue = "50 packets"', f'queue = "{queue}"'))
-
-
-def test_events_keep_their_json() -> None:
-    event = Event(0, "e", "cut", "p1")
-    assert msgspec.json.decode(msgspec.json.encode(event), type=Event) == event
