@@ -7,11 +7,10 @@ mounts, processes) is inside the namespaces and vanishes when that child ends, h
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
+from ..core.errors import CellError
 from ..core.scratch import scratch
 from ..core.types import Cell, Link, LinkImpairment, Node, Problem
 from ..doctor.host import namespaces, netem
@@ -20,13 +19,12 @@ from ..store.ndjson import last
 from ..store.run_dir import CellDir
 from ..testbed.compile import compile_cell
 from ..testbed.readback import verify
-from ..testbed.steps import to_text
-from .cell_verdict import records_left
-from .privileges import User, hand_over, may_load_programs
+from .cell_verdict import console_tail, records_left
+from .host_load import SteadyClock
+from .privileges import User, may_load_programs
 from .sandbox import SandboxBackend
 from .virtual import WALL_CLOCK
 
-PROBE_LIMIT_S = 60
 LAUNCHER = "bin/netns-exec"
 
 
@@ -80,29 +78,24 @@ class NetnsBackend(SandboxBackend):
 
     def check(self) -> list[Problem]:
         """Set up and read back a link with delay, rate and queue, as for a cell; nothing is sent."""
-        if not (self.apps / LAUNCHER).is_file():
+        if not all((self.apps / file.path).is_file() for file in self.files_of(PROBE)):
             return [Problem("the programs are not built", "make setup")]
         compiled = compile_cell(PROBE, self.clock)
         with scratch("netwarp-probe-") as place:
             place.chmod(0o711)  # whoever the sandbox is has to get at its own directory
-            directory = place / "cell"
-            for name in ("capture", "apps"):
-                (directory / name).mkdir(parents=True)
-            shutil.copyfile(self.apps / "bin" / "cell-init", directory / "init")
-            (directory / "init").chmod(0o755)
-            (directory / "steps.txt").write_text(to_text(compiled.steps))
-            user = hand_over(directory, self.user)
-            command = [*self._launch(directory, as_root=self.root), *([] if user is None else user.arguments)]
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL,
-                capture_output=True, text=True, check=False, timeout=PROBE_LIMIT_S, start_new_session=True,
-            )  # fmt: skip
-            records = records_left(CellDir(directory).init_log)
-            console = CellDir(directory).console
-            output = done.stderr or (console.read_text(errors="replace") if console.exists() else "")
+            directory = CellDir(place / "cell")
+            self.prepare(directory, PROBE, compiled)
+            user = self.hand_over(PROBE, directory, [])
+            try:
+                exit_text = self._boot(PROBE, directory, [] if user is None else user.arguments, SteadyClock())
+            except CellError as error:
+                return [_no_end(str(error))]
+            records = records_left(directory.init_log)
+            tails = (console_tail(file, 1) for file in (directory.log, directory.console))
+            output = next((tail[0] for tail in tails if tail), exit_text)
         end = last(records, End)
         if end is None:
-            return [_no_end((output.strip().splitlines() or [f"exit status {done.returncode}"])[-1])]
+            return [_no_end(output)]
         if end.reason != "completed":
             return [_refused(str(end.message), compiled.steps[(end.step or 2) - 2].command)]
         return [
