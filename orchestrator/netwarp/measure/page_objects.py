@@ -196,7 +196,9 @@ class _Sequences:
     def of(self, row: int, stream: int) -> ByteSequence:
         """The bytes of a connection (stream 0) or of a stream of an association."""
         if (row, stream) not in self._known:
-            self._known[row, stream] = self._chunks(row, stream) if self._sctp else self._segments(row)
+            self._known[row, stream] = (
+                self._chunks(row, stream) if self._sctp else ByteSequence.of_segments(self._rows(row))
+            )
         return self._known[row, stream]
 
     def delivered_ns(self, row: int, stream: int, end: int) -> int:
@@ -216,9 +218,6 @@ class _Sequences:
         if row not in self._of_row:
             self._of_row[row] = self._table[self._table["flow"] == row]
         return self._of_row[row]
-
-    def _segments(self, row: int) -> ByteSequence:
-        return ByteSequence.of_segments(self._rows(row))
 
     def _chunks(self, row: int, stream: int) -> ByteSequence:
         mine = self._rows(row)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from ..core.topology import NoRoute, find_route
+from ..core.topology import DirectedLink, NoRoute, find_route
 from ..core.types import Cell, Event, Flow, Path
 
 FAULTS = ("cut", "blackhole", "link")
@@ -40,19 +40,20 @@ def faults_of(timeline: tuple[Event, ...]) -> tuple[Fault, ...]:
     return tuple(sorted(faults, key=lambda fault: fault.from_ns))
 
 
+def route_of(cell: Cell, source: str, target: str, entry: str, leaving: str | None = None) -> tuple[DirectedLink, ...]:
+    """The hops between two hosts, by the link that enters the target; () if there is no route."""
+    hosts = frozenset(node.name for node in cell.nodes if node.kind == "host")
+    try:
+        return find_route(hosts, cell.links, source, target, entry, leaving)
+    except NoRoute:
+        return ()
+
+
 def links_of(cell: Cell, flow: Flow, path: Path) -> frozenset[str]:
     """The links that a path's packets cross, in both directions."""
-    hosts = frozenset(node.name for node in cell.nodes if node.kind == "host")
-    links: set[str] = {path.sender_link, path.receiver_link}
-    for source, target, entry, leaving in (
-        (flow.sender, flow.receiver, path.receiver_link, None),
-        (flow.receiver, flow.sender, path.sender_link, path.back_link),
-    ):
-        try:
-            links |= {hop.link for hop in find_route(hosts, cell.links, source, target, entry, leaving)}
-        except NoRoute:
-            continue  # no route in this direction; the path's links at both ends are in the set already
-    return frozenset(links)
+    there = route_of(cell, flow.sender, flow.receiver, path.receiver_link)
+    back = route_of(cell, flow.receiver, flow.sender, path.sender_link, path.back_link)
+    return frozenset({path.sender_link, path.receiver_link, *(hop.link for hop in (*there, *back))})
 
 
 def faults_met(cell: Cell, flow: Flow) -> tuple[Fault, ...]:
@@ -63,11 +64,7 @@ def faults_met(cell: Cell, flow: Flow) -> tuple[Fault, ...]:
 
 def capacity_bit_s(cell: Cell, flow: Flow, path: Path, from_ns: int, to_ns: int) -> float | None:
     """The lowest rate on the route to the receiver, its mean over that time; None if there is a time without any."""
-    hosts = frozenset(node.name for node in cell.nodes if node.kind == "host")
-    try:
-        route = find_route(hosts, cell.links, flow.sender, flow.receiver, path.receiver_link)
-    except NoRoute:
-        return path.bottleneck_bit_s
+    route = route_of(cell, flow.sender, flow.receiver, path.receiver_link)
     shapes = {(link.name, name): getattr(link, name) for link in cell.links for name in ("forward", "backward")}
     rates = {(hop.link, hop.direction): shapes[hop.link, hop.direction].rate_bit_s for hop in route}
     changes = sorted(

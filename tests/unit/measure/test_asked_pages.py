@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from netwarp.core.types import Program
 from netwarp.measure.delivery import NEVER
 from netwarp.measure.page_objects import AskedPage, asked_pages
@@ -53,22 +54,21 @@ def test_a_page_is_the_connections_that_are_open_together(tmp_path: Path) -> Non
     assert (second.opened_ns, second.delivered_ns, second.complete) == (300 * MS, 340 * MS, True)
 
 
-def test_a_byte_counts_when_all_before_it_is_there(tmp_path: Path) -> None:
-    pieces = [(50, 1, 500), (60, 1001, 500), (90, 501, 500)]
-    (page,) = pages_of(tmp_path, connection(1000, 0, pieces, closed=91))
-    assert page.delivered_ns == 90 * MS
-
-
-def test_what_comes_after_the_client_closed_does_not_count(tmp_path: Path) -> None:
-    (page,) = pages_of(tmp_path, connection(1000, 0, [(50, 1, 500), (70, 501, 17)], closed=60))
-    assert page.delivered_ns == 50 * MS
-
-
-def test_a_page_that_was_not_closed_is_not_complete(tmp_path: Path) -> None:
-    (page,) = pages_of(tmp_path, connection(1000, 0, [(50, 1, 500)], closed=None))
-    assert (page.closed_ns, page.complete) == (NEVER, False)
-
-
-def test_a_hole_that_is_never_filled_is_not_complete(tmp_path: Path) -> None:
-    (page,) = pages_of(tmp_path, connection(1000, 0, [(50, 501, 500)], closed=60))
-    assert not page.complete
+@pytest.mark.parametrize(
+    ("pieces", "closed", "delivered_ms"),
+    [
+        ([(50, 1, 500), (60, 1001, 500), (90, 501, 500)], 91, 90),
+        ([(50, 1, 500), (70, 501, 17)], 60, 50),
+        ([(50, 1, 500)], None, None),
+        ([(50, 501, 500)], 60, None),
+    ],
+    ids=["a byte counts when all before it is there", "not after the client closed", "not closed", "a hole stays"],
+)
+def test_what_of_a_page_counts(
+    pieces: list[tuple[int, int, int]], closed: int | None, delivered_ms: int | None, tmp_path: Path
+) -> None:
+    """None: such a page is not complete."""
+    (page,) = pages_of(tmp_path, connection(1000, 0, pieces, closed=closed))
+    assert page.complete == (delivered_ms is not None)
+    assert delivered_ms is None or page.delivered_ns == delivered_ms * MS
+    assert (page.closed_ns == NEVER) == (closed is None)

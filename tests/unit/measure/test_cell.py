@@ -92,6 +92,11 @@ def tshark(name: str, node: str, link: str, tmp_path: Path, forward: bool = True
     return found
 
 
+def both_paths(node: str, tmp_path: Path) -> list[Seen]:
+    """What a host sees of the recorded SCTP association, in the order of time."""
+    return sorted((one for link in ("p1", "p2") for one in tshark("sctp", node, link, tmp_path)), key=lambda one: one.t)
+
+
 def with_new(packets: list[Seen]) -> list[tuple[Seen, int]]:
     """Each with its payload never seen before; whole pieces, which is what the recorded senders repeat."""
     seen: set[int] = set()
@@ -164,10 +169,8 @@ def test_metrics_are_what_plain_loops_make_of_tsharks_words(name: str, tmp_path:
 def test_late_and_spurious_are_what_plain_loops_find(tmp_path: Path) -> None:
     cell = make_cell("sctp", parameters={"late": "100 ms"}, metrics={})
     metrics = derive(cell, make_directory(cell, "sctp", tmp_path / "cell")).metrics
-    sent = sorted((one for link in ("p1", "p2") for one in tshark("sctp", "a", link, tmp_path)), key=lambda one: one.t)
-    arrived = sorted(
-        (one for link in ("p1", "p2") for one in tshark("sctp", "b", link, tmp_path)), key=lambda one: one.t
-    )
+    sent = both_paths("a", tmp_path)
+    arrived = both_paths("b", tmp_path)
     due: dict[int, float] = {}
     came: dict[int, float] = {}
     for one in arrived:
@@ -268,9 +271,7 @@ def test_a_flow_by_bytes_ends_with_its_last_new_payload(tmp_path: Path) -> None:
     total = READ_BYTES["sctp"]
     cell = make_cell("sctp", flow={"total_bytes": total, "stop_ns": None, "start_ns": S // 2})
     metrics = derive(cell, make_directory(cell, "sctp", tmp_path / "cell")).metrics
-    arrived = sorted(
-        (one for link in ("p1", "p2") for one in tshark("sctp", "b", link, tmp_path)), key=lambda one: one.t
-    )
+    arrived = both_paths("b", tmp_path)
     fresh = [(one, size) for one, size in with_new(arrived) if size]
     assert metrics["payload_bytes"] == total
     assert metrics["completion_time_s"] == pytest.approx(fresh[-1][0].t - 0.5, abs=1e-9)
@@ -341,10 +342,8 @@ def test_a_fault_elsewhere_is_not_this_flows(tmp_path: Path) -> None:
 
 def test_packets_in_flight_on_the_other_path_are_no_failover(tmp_path: Path) -> None:
     """A fault just after a packet left on p2: its arrival is later than the fault, and no answer to it."""
-    sent = sorted((one for link in ("p1", "p2") for one in tshark("sctp", "a", link, tmp_path)), key=lambda one: one.t)
-    arrived = sorted(
-        (one for link in ("p1", "p2") for one in tshark("sctp", "b", link, tmp_path)), key=lambda one: one.t
-    )
+    sent = both_paths("a", tmp_path)
+    arrived = both_paths("b", tmp_path)
     over = [one for one, size in with_new(arrived) if size and one.link == "p2" and one.t > FAULT]
     left = next(one.t for one in sent if one.link == "p2" and one.units == over[0].units)
     fault_ns = round(left * S) + 1_000

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 from netwarp.measure.groups.timers import unclosed_ends
+from netwarp.store.app_records import Summary
 from support.captures import ISN, T, chunk, sctp, segment
 from support.observed import at_end, flow_of
+from support.recorded_cell import derive, make_cell, make_directory, write
 from support.sctp_story import Packet, at_receiver, handshake
 from support.tcp_story import MS, PEER, Story
 
@@ -75,3 +77,24 @@ def test_an_association(last: list[tuple[int, bytes]], arrives: int, ends: int, 
     packets = [(at * 100 * MS, sctp(tag, raw, back=tag == 11)) for at, (tag, raw) in enumerate(last, 5)]
     sent, received = handshake() + packets, at_receiver(*packets[:arrives])
     assert unclosed("sctp", *([(T + at, raw) for at, raw in side] for side in (sent, received)), tmp_path) == ends
+
+
+@pytest.mark.parametrize(
+    ("options", "reason", "counted"),
+    [
+        ({}, "stop", False),
+        ({"close": "abort"}, "total", False),
+        ({"close": "graceful"}, "stop", True),
+        ({}, "gave_up", True),
+        ({}, "peer_aborted", True),
+    ],
+)
+def test_an_abort_that_was_asked_for_is_no_sign(
+    options: dict[str, str], reason: str, counted: bool, tmp_path: Path
+) -> None:
+    cell = make_cell("tcp", flow={"sender_options": options})
+    root = make_directory(cell, "tcp", tmp_path / "cell", reason="aborted", status=0)
+    write(root / "apps" / "ftp.sender.ndjson", [Summary(t_ns=0, reason=reason, status=0)])
+    metrics = derive(cell, root).metrics
+    assert [metrics[name] is not None for name in ("aborts", "ends_disagree")] == [counted, counted]
+    assert metrics["silence_s"] is not None, "the other promises have their values"

@@ -172,18 +172,12 @@ def burst(shape: LinkImpairment, taken: int, clock: ProbeClock = VIRTUAL) -> lis
 
 
 @pytest.mark.parametrize(("taken", "ok"), [(20, False), (21, True), (22, False)])
-def test_a_queue_in_packets_is_held_exactly(taken: int, ok: bool) -> None:
-    """20 wait and one is being sent."""
-    rows = burst(LinkImpairment(one_way_delay_ns=MS, rate_bit_s=10_000_000, queue_packets=20), taken)
+@pytest.mark.parametrize("queue", [{"queue_packets": 20}, {"queue_bytes": 30_000}], ids=["packets", "bytes"])
+def test_a_queue_is_held_exactly(queue: dict[str, int], taken: int, ok: bool) -> None:
+    """20 packets wait and one is being sent; in bytes 20 full packets, and the first leaves at once."""
+    rows = burst(LinkImpairment(one_way_delay_ns=MS, rate_bit_s=10_000_000, **queue), taken)  # type: ignore[arg-type]
     assert all(row.ok for row in rows if row.quantity.startswith("queue")) is ok
     assert all(row.ok for row in rows if row.quantity.startswith("rate"))
-
-
-@pytest.mark.parametrize(("taken", "ok"), [(20, False), (21, True), (22, False)])
-def test_a_queue_in_bytes_is_held_exactly(taken: int, ok: bool) -> None:
-    """The first leaves at once, and 20 full packets are 30,000 bytes."""
-    rows = burst(LinkImpairment(one_way_delay_ns=MS, rate_bit_s=10_000_000, queue_bytes=30_000), taken)
-    assert all(row.ok for row in rows if row.quantity.startswith("queue")) is ok
 
 
 def test_on_the_wall_clock_a_queue_that_was_never_full_is_not_judged_and_the_others_by_what_may_be_late() -> None:

@@ -10,7 +10,7 @@ from netwarp.core.types import Flow
 from netwarp.core.types import Path as FlowPath
 from netwarp.measure.capture_point import CapturePoint
 from netwarp.measure.flow_packets import FlowPackets, packets_at_both_ends
-from netwarp.measure.groups.repairs import repair_metrics
+from netwarp.measure.groups.timers import repair_metrics
 from netwarp.measure.observation import FlowObservation
 from netwarp.store.app_records import Notification
 from support import mptcp_packets as mp

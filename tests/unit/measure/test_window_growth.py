@@ -12,11 +12,17 @@ import pytest
 from netwarp.captures import read_captures
 from netwarp.core.outputs import MOMENTS, MOST_PACKETS
 from netwarp.measure.cell import analyze_cell
-from netwarp.measure.sent_data import AckedData, rounds
+from netwarp.measure.groups.window_growth import window_growth_metrics
+from netwarp.measure.observation import Window
+from netwarp.measure.sent_data import AckedData, outstanding_of, rounds
 from netwarp.store import compressed
 from netwarp.store.app_records import PathState, Sample
 from support.captures import DATA
+from support.captures import T as T0_STORY
+from support.observed import at_end, flow_of, observed
 from support.recorded_cell import FAULT, MONOTONIC, REPAIR, STOP, T0, S, make_cell, make_directory, write
+from support.sctp_story import at_receiver, data, handshake, sack
+from support.tcp_story import Story
 
 RTT = 100_000_000
 
@@ -135,3 +141,60 @@ def test_without_a_fault_there_is_nothing_to_recover_from(tmp_path: Path) -> Non
     assert metrics["initial_window_packets"] >= 1
     for name in ("undelivered_packets", "first_retransmission_s", "data_on_repaired_path_s", "cwnd_at_fault_bytes"):
         assert metrics[name] is None
+
+
+ZERO_TCP = (
+    Story().handshake().data(50, 1).ack(60, 1001, window=0).data(70, 1001, 1)
+    .ack(80, 1001, window=0).ack(300, 1001).data(310, 1001).ack(320, 2001, window=0)
+)  # fmt: skip
+ZERO_SCTP = at_receiver(
+    data(150, 0), sack(160, 0, window=0), data(170, 1), sack(180, 0, window=0), sack(300, 0), sack(320, 1, window=0)
+)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "end_ms", "packets"),
+    [
+        ("tcp", None, 3), ("tcp", 200, 2), ("tcp", 70, 1), ("tcp", 55, 0),
+        ("sctp", None, 3), ("sctp", 200, 2), ("sctp", 100, 0),
+    ],
+)  # fmt: skip
+def test_zero_windows_are_counted_at_the_receiver_in_the_flows_window(
+    protocol: str, end_ms: int | None, packets: int, tmp_path: Path
+) -> None:
+    window = Window(0, None if end_ms is None else end_ms * 1_000_000)
+    came = ZERO_TCP.packets if protocol == "tcp" else [(T0_STORY + at, packet) for at, packet in ZERO_SCTP]
+    observation = observed(flow_of(protocol), tmp_path, receiver=came, window=window)
+    assert window_growth_metrics(observation)["zero_window_packets"] == packets
+
+
+def test_zero_windows_without_the_receivers_capture_have_no_value(tmp_path: Path) -> None:
+    observation = observed(flow_of("tcp"), tmp_path, sender=ZERO_TCP.packets)
+    assert window_growth_metrics(observation)["zero_window_packets"] is None
+
+
+FIRST_LOST = Story().handshake().flight(50, 1, 3).ack(90, 1, (1001, 2001)).data(90, 3001).ack(91, 1, (1001, 3001))
+NONE_LOST = Story().handshake().flight(50, 1, 3).ack(90, 1001).flight(90, 3001, 2).ack(91, 3001)
+UNANSWERED = Story().handshake().flight(50, 1, 3).ack(90, 1)
+THREE = [*handshake(), data(250, 0), data(250, 1), data(250, 2)]
+SCTP_FIRST_LOST = [*THREE, sack(350, -1, [(1, 1)]), data(350, 3), data(700, 0), sack(800, 3)]
+SCTP_NONE_LOST = [*THREE, sack(350, 0), data(350, 3)]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "packets", "wanted"),
+    [
+        ("tcp", FIRST_LOST.packets, 3),
+        ("tcp", NONE_LOST.packets, 3),
+        ("tcp", UNANSWERED.packets, None),
+        ("sctp", [(T0_STORY + at, raw) for at, raw in SCTP_FIRST_LOST], 3),
+        ("sctp", [(T0_STORY + at, raw) for at, raw in SCTP_NONE_LOST], 3),
+    ],
+    ids=["the first lost", "none lost", "unanswered", "SCTP, the first lost", "SCTP, none lost"],
+)
+def test_the_initial_window_is_what_leaves_before_any_data_are_acknowledged(
+    protocol: str, packets: list[tuple[int, bytes]], wanted: int | None, tmp_path: Path
+) -> None:
+    flow = flow_of(protocol)
+    outstanding = outstanding_of(flow, at_end(flow, tmp_path, packets, "a"))
+    assert outstanding is not None and outstanding.initial_packets == wanted

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...captures.capture import read_captures
 from ...captures.hop_joins import NOWHERE, match_packets
-from ...captures.native import Bools, Ints, Rows
+from ...captures.native import Bools, Floats, Ints, Rows
 from ...core.timer_wheel import slot_s
 from ...core.types import Cell, Flow, LinkImpairment
 from ...core.wire import ETHERNET_HEADER_BYTES
@@ -92,7 +92,7 @@ def _in_queue(cell: Cell, flow: Flow, sender: FlowPackets, receiver: FlowPackets
         return {}
     passage, shape = through
     must = departures(passage.came_ns[passage.let_in], passage.sending_ns[passage.let_in])
-    waited = passage.waited_ns
+    waited = passage.left_ns - passage.sending_ns[passage.let_in] - passage.came_ns[passage.let_in]
     metrics: dict[str, float | None] = {
         "queue_wait_mean_s": float(waited.mean()) / 1e9,
         "queue_wait_max_s": float(waited.max()) / 1e9,
@@ -112,13 +112,13 @@ def _backed_off(cell: Cell, flow: Flow, sending: Sending, from_ns: int, to_ns: i
     backoff = backoff_of(sending, from_ns, to_ns, longest_s)
     if backoff is None:
         return {}
-    waits = np.array(backoff.waits_s)
+    waits, outside = backoff
     ratios = waits[1:] / waits[:-1]
     return {
         "backoff_timeouts": float(len(waits) + 1),
         "backoff_ratio_min": float(ratios.min()),
         "backoff_ratio_max": float(ratios.max()),
-        "backoff_outside": float(backoff.outside),
+        "backoff_outside": float(outside),
     }
 
 
@@ -154,11 +154,6 @@ class Passage:
     let_in: Bools
     left_ns: Ints
     sending_ns: Ints
-
-    @property
-    def waited_ns(self) -> Ints:
-        """For the accepted packets: from arrival to the departure of the first bit."""
-        return self.left_ns - self.sending_ns[self.let_in] - self.came_ns[self.let_in]
 
 
 def departures(came_ns: Ints, sending_ns: Ints) -> Ints:
@@ -233,24 +228,12 @@ def _towards_receiver(packets: FlowPackets) -> Rows:
     return rows[mine][np.argsort(rows["time_ns"][mine], kind="stable")]
 
 
-@dataclasses.dataclass(frozen=True)
-class Backoff:
-    """waits_s: seconds between consecutive timeouts. allowed: for each wait the range it must lie in, computed from the
-    first wait by doubling.
-    """
-
-    waits_s: tuple[float, ...]
-    allowed: tuple[Range, ...]
-
-    @property
-    def outside(self) -> int:
-        """The number of waits outside their range."""
-        return sum(not range_.holds(wait) for wait, range_ in zip(self.waits_s, self.allowed, strict=True))
-
-
-def backoff_of(sending: Sending, since_ns: int, until_ns: int | None, longest_s: float) -> Backoff | None:
+def backoff_of(sending: Sending, since_ns: int, until_ns: int | None, longest_s: float) -> tuple[Floats, int] | None:
     """Measures the retransmissions of the first unacknowledged byte (TSN) from `since_ns` on, until an acknowledgement
-    for new data arrives or until `until_ns`. longest_s: RTO.Max. None: there are fewer than two waits.
+    for new data arrives or until `until_ns`. longest_s: RTO.Max.
+
+    The waits in s, and how many of them are outside the range that follows from the first by doubling. None: there are
+    fewer than two waits.
     """
     heard = sending.ack_ns < since_ns
     una = int(sending.acked[heard].max(initial=0))
@@ -262,8 +245,9 @@ def backoff_of(sending: Sending, since_ns: int, until_ns: int | None, longest_s:
     times: Ints = sending.sent_ns[mine]
     if len(times) < 3:
         return None
-    waits = tuple((np.diff(times) / 1e9).tolist())
-    return Backoff(waits, allowed_waits(waits[0], len(waits), longest_s))
+    waits: Floats = np.diff(times) / 1e9
+    allowed = allowed_waits(float(waits[0]), len(waits), longest_s)
+    return waits, sum(not range_.holds(wait) for wait, range_ in zip(waits.tolist(), allowed, strict=True))
 
 
 def allowed_waits(first_s: float, count: int, longest_s: float) -> tuple[Range, ...]:

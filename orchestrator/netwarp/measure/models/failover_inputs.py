@@ -6,9 +6,8 @@ import dataclasses
 import math
 from typing import Literal
 
-from ...core.topology import NoRoute, find_route
 from ...core.types import Cell, Event, Flow, Link
-from ..planned_paths import faults_met, links_of
+from ..planned_paths import faults_met, links_of, route_of
 
 SYSCTL = "net.sctp."
 DEFAULT_RCVBUF_BYTES = 106_496
@@ -135,19 +134,14 @@ def failover_conditions(cell: Cell, flow: Flow, connected_ns: int | None) -> Fai
         queue_s=queue_s,
         window_packets=packets,
         interval_s=interval_s,
-        next_send_s=None if interval is None else _next_send(flow.start_ns, int(interval), fault.from_ns),
+        next_send_s=None if interval is None else (flow.start_ns - fault.from_ns) % int(interval) / 1e9,
         up_s=max(0.0, (fault.from_ns - begun) / 1e9),
-        tail=_tail(event, there, back),
+        tail=_tail(event, back),
         forward=there,
         alone=waiting == 1 and "," not in str(flow.sender_options.get("burst_bytes", "")),
         inside=event.action == "link" and event.end == flow.sender,
         length_s=None if fault.to_ns is None else (fault.to_ns - fault.from_ns) / 1e9,
     )
-
-
-def _next_send(start_ns: int, interval_ns: int, fault_ns: int) -> float:
-    """Time from the fault to the next message; messages are due at start + n * interval."""
-    return (start_ns - fault_ns) % interval_ns / 1e9
 
 
 def _burst_packets(flow: Flow) -> int:
@@ -158,18 +152,14 @@ def _burst_packets(flow: Flow) -> int:
 
 def _touches(cell: Cell, flow: Flow, event: Event, link: Link) -> tuple[bool, bool]:
     """If the fault stops data, and the part that comes back."""
-    hosts = frozenset(node.name for node in cell.nodes if node.kind == "host")
-    try:
-        hops = find_route(hosts, cell.links, flow.sender, flow.receiver, flow.paths[0].receiver_link)
-    except NoRoute:
-        hops = ()
+    hops = route_of(cell, flow.sender, flow.receiver, flow.paths[0].receiver_link)
     towards = next((hop.direction for hop in hops if hop.link == link.name), "forward")
     if event.action == "link":
         return True, True
     return towards in event.directions, any(direction != towards for direction in event.directions)
 
 
-def _tail(event: Event, there: bool, back: bool) -> Tail:
+def _tail(event: Event, back: bool) -> Tail:
     """The part of the flow that still comes back; docs/spec.md says what each fault does to packets on their way."""
     if event.action == "cut":
         return "none" if back else "round trip"
