@@ -133,11 +133,12 @@ lab-down: ## end it
 bare: ## the same as an ordinary user on a bare system: choi2009, test, lint (root, debootstrap; ARGS='lint doctor' chooses)
 	@setup/bare.sh $(or $(ARGS),choi2009 test lint)
 
-lint: setup $(DEV_READY) ## layout, types, imports between rooms; changes nothing
+lint: setup $(DEV_READY) ## layout, types, imports between rooms, plans of all experiments; changes nothing
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
+	@for name in $(EXPERIMENTS); do .venv/bin/netwarp plan $$name > /dev/null || exit 1; done
 	@git ls-files -z -- '*.c' '*.h' | xargs -0 -r clang-format --dry-run -Werror
 	@cd ansible && ../.venv/bin/yamllint --strict . && PATH="$(CURDIR)/.venv/bin:$$PATH" ../.venv/bin/ansible-lint --offline --nocolor -q
 

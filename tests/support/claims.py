@@ -11,7 +11,19 @@ from netwarp.results import Judged, Results, judge
 
 from support.specs import BASE, spec_of
 
-FACTORS = '[factor.who]\nlevels = ["a", "b", "c"]\n[factor.x]\nlevels = ["1 s", "2 s", "3 s"]\n'
+FACTORS = """\
+[factor.who]
+levels = ["a", "b", "c"]
+[factor.who.level.a.link.p1]
+queue = "49 packets"
+[factor.who.level.b.link.p1]
+queue = "50 packets"
+[factor.who.level.c.link.p1]
+queue = "51 packets"
+[factor.x]
+levels = ["1 s", "2 s", "3 s"]
+sets = "link.p1.one_way_delay"
+"""
 OVER = 'over = { x = ["1 s", "2 s", "3 s"] }\n'
 
 

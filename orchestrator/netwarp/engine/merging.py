@@ -13,7 +13,8 @@ from pathlib import Path
 import msgspec
 
 from ..core.errors import SpecError, StoreError
-from ..core.types import GuestKernel, Outcome
+from ..core.types import Cell, GuestKernel, Measurement, Outcome, to_json
+from ..measure.cell import with_expressions
 from ..plan.make import BASE, ROBUSTNESS
 from ..plan.schedules import scheduled_cells
 from ..plan.shards import merged_plan
@@ -23,7 +24,7 @@ from ..store.manifest import Manifest, identity_of
 from ..store.packing import PACK_ABOVE, Combiner, pack_one, unpack_one
 from ..store.packs import PackedPath, cell_bytes
 from ..store.plan_file import keep_texts, read_plan, write_plan
-from ..store.run_dir import RunDir, locked, write_json
+from ..store.run_dir import RunDir, locked, read_json, write_json
 from ..store.run_locations import check_out
 from .analysis import tabulate
 from .later_outputs import load_again, plan_again, texts_of
@@ -32,7 +33,7 @@ from .run_directory import Run, open_run
 MADE_BY = ("spec_sha256", "seed", "repetitions", "backend", "kernel_release", "kernel_sha256", "programs", "sets")
 """Of the manifest: what must be equal for cells to stand in one run."""
 MADE_EQUALLY = ("seed", "backend", "sets")
-"""The same where cells are taken by their ids: an id is of the cell's content, whatever the spec says beside it."""
+"""The same where cells are taken by what runs in them, whatever the spec says beside it."""
 KERNEL = ("kernel_release", "kernel_sha256")
 """Of the manifest, too, unless every cell names its kernel: then that is a part of its id."""
 PARTS = (f"only {BASE}", f"only {ROBUSTNESS}")
@@ -54,7 +55,7 @@ def merge_runs(runs: Sequence[str | Path], *, out: str | Path, report: bool = Tr
     unfinished = [shard for shard in shards if len(shard.directory.finished()) < len(shard.plan.cells)]
     if unfinished:
         raise SpecError(f"{unfinished[0].path}: is not finished; go on with it first (netwarp run ... --resume)")
-    taken = [(shard.directory, cell.id) for shard in shards for cell in shard.plan.cells]
+    taken = [(shard.directory, cell.id, cell) for shard in shards for cell in shard.plan.cells]
     spec = shards[0].directory.spec
     texts = {str(path.relative_to(spec)): path.read_bytes() for path in spec.rglob("*") if path.is_file()}
     return _put_together(out, plan, _manifest([shard.manifest for shard in shards], parts), texts, taken, report)
@@ -86,19 +87,24 @@ def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path,
             f"{loaded.path}: the runs have {lost} repetitions, it asks for {plan.repetitions}: write "
             "repetitions into it"
         )
-    place: dict[str, Run] = {}
+    place: dict[bytes, tuple[Run, str]] = {}
     for source in sources:
-        for cell_id in source.directory.finished():
-            if cell_id not in place or (_failed(place[cell_id], cell_id) and not _failed(source, cell_id)):
-                place[cell_id] = source
-    missing = [cell.id for cell in plan.cells if cell.id not in place]
+        finished = source.directory.finished()
+        for cell in source.plan.cells:
+            if (cell_id := cell.id) in finished:
+                runs_in_it = _what_runs(cell)
+                if runs_in_it not in place or (_failed(*place[runs_in_it]) and not _failed(source, cell_id)):
+                    place[runs_in_it] = source, cell_id
+    wanted = [(cell, place.get(_what_runs(cell))) for cell in plan.cells]
+    missing = [cell.id for cell, there in wanted if there is None]
     if missing:
         raise SpecError(
             f"{loaded.path}: {len(missing)} of its {len(plan.cells)} cells are in none of the runs ({missing[0]})"
         )
     manifest = _manifest([source.manifest for source in sources], parts=False)
     words = ["run", str(spec), *(word for text in first.sets for word in ("--set", text))]
-    used = [source for source in sources if any(place[cell.id] is source for cell in plan.cells)]
+    found = [(*there, cell) for cell, there in wanted if there is not None]
+    used = [source for source in sources if any(run is source for run, _, _ in found)]
     kept = (text for source in used for text in source.manifest.other_programs)
     others = dict.fromkeys(filter(None, (*kept, *(_other_programs(sources[0], source) for source in used))))
     manifest = msgspec.structs.replace(
@@ -111,16 +117,16 @@ def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path,
     )
     if any(getattr(source.manifest, name) != getattr(first, name) for source in sources for name in KERNEL):
         manifest = _with_kernels(manifest, [source.manifest for source in sources], builds)
-    taken = [(place[cell.id].directory, cell.id) for cell in plan.cells]
+    taken = [(source.directory, cell_id, cell) for source, cell_id, cell in found]
     return _put_together(out, plan, manifest, texts_of(loaded), taken, report)
 
 
 def _put_together(
-    out: str | Path, plan: Plan, manifest: Manifest, texts: Mapping[str, bytes], cells: Sequence[tuple[RunDir, str]],
-    report: bool,
+    out: str | Path, plan: Plan, manifest: Manifest, texts: Mapping[str, bytes],
+    cells: Sequence[tuple[RunDir, str, Cell]], report: bool,
 ) -> Run:  # fmt: skip
-    """Write a run of these cells, each from the run that has it, with its plan, tables and report. texts: of its spec/.
-    What an interrupted call has taken already stays.
+    """Write a run of these cells, each from the run that has it under that id, with its plan, tables and report. texts:
+    of its spec/. What an interrupted call has taken already stays.
     """
     run = RunDir(Path(out))
     check_out(run.root, resume=False)
@@ -132,11 +138,11 @@ def _put_together(
         write_plan(run, plan)
         run.clear_partial()
         there, combiner = run.finished(), Combiner(run)
-        for source, cell_id in cells:
-            if cell_id not in there:
-                _take(source, run, cell_id)
+        for source, cell_id, cell in cells:
+            if (name := cell.id) not in there:
+                _take(source, run, cell_id, cell)
                 if len(plan.cells) > PACK_ABOVE:
-                    pack_one(run, cell_id)
+                    pack_one(run, name)
                     combiner.packed(1)
         run.clear_partial()
         if (calibration := cells[0][0].calibration).exists():
@@ -228,17 +234,35 @@ def _manifest(manifests: Sequence[Manifest], parts: bool) -> Manifest:
     )
 
 
-def _take(source: RunDir, run: RunDir, cell_id: str) -> None:
-    """Hard links are safe: files of a run are written once and replaced only by a rename."""
-    there = source.cell(cell_id).root
-    if isinstance(there, PackedPath):
+def _what_runs(cell: Cell) -> bytes:
+    """A cell without the formulas of what is computed from it afterwards, which are a part of its id."""
+    return to_json(msgspec.structs.replace(cell, experiment="", parameters={}, metrics={}, metric_units={}))
+
+
+def _take(source: RunDir, run: RunDir, cell_id: str, cell: Cell) -> None:
+    """Hard links are safe: files of a run are written once and replaced only by a rename. Where the cell of the spec
+    has other formulas, and so another id, the files that name it are written anew.
+    """
+    there, name = source.cell(cell_id).root, cell.id
+    if isinstance(there, PackedPath) and name == cell_id:
         unpack_one(run, cell_id, cell_bytes(Path(there.parent), cell_id))
         return
     try:
-        shutil.copytree(there, run.partial_cell(cell_id).root, copy_function=_link)
+        if isinstance(there, PackedPath):
+            raise StoreError(f"{source.root}: cell {cell_id} is packed, and has other formulas: netwarp archive unpack")
+        shutil.copytree(there, run.partial_cell(name).root, copy_function=_link)
     except (OSError, shutil.Error) as error:
-        raise StoreError(f"{run.root}: cell {cell_id} cannot be written: {error}") from error
-    run.install(cell_id)
+        raise StoreError(f"{run.root}: cell {name} cannot be written: {error}") from error
+    if name != cell_id:
+        place = run.partial_cell(name)
+        write_json(place.cell, cell)
+        if place.measurements.exists():
+            without = msgspec.structs.replace(cell, metrics={})
+            old = read_json(place.measurements, list[Measurement])
+            kept = [each for each in old if each.metric not in cell.metric_units]
+            measured = with_expressions(without, kept, cell.metrics)
+            write_json(place.measurements, [msgspec.structs.replace(each, cell_id=name) for each in measured])
+    run.install(name)
 
 
 def _link(source: str, target: str) -> None:

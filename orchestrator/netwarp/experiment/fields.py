@@ -63,7 +63,8 @@ class Field:
 
     names: list of texts, among which tables of `fields` may stand. texts: one text or a list of texts. levels: factor
     -> level or list of levels. map: name -> table of `fields`. open: checked by the code that reads it; its table may
-    have `fields`. A `choice` may also be a table or list where the code that reads it says so.
+    have `fields`. A `choice` may also be a table or list where the code that reads it says so, and a
+    `quantity` one of the words in `choices`.
     """
 
     type: Type
@@ -114,6 +115,8 @@ def decode(item: Item, field: Field, problems: Problems, *, fill: bool = False) 
         return None
     match field.type:
         case "quantity":
+            if item.value in field.choices:
+                return str(item.value)
             return read_quantity(item, field, problems)
         case "names":
             return read_names(item, field, problems)

@@ -6,6 +6,7 @@ since its value has one.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -22,6 +23,8 @@ BUFFER_MAX = (1 << 30) - 1
 """The kernel's buffer sizes are 31-bit ints, and it doubles what SO_RCVBUF asks for."""
 WINDOW_MAX = 65535
 """Largest TCP window without scaling (RFC 9293, 3.1)."""
+RFC3390 = "rfc3390"
+"""The initial window that RFC 3390 gives for the flow's segments, in place of a number of packets."""
 _ALL, _TCP, _SCTP = ("tcp", "sctp", "mptcp"), ("tcp", "mptcp"), ("sctp",)
 _BOTH, _SENDER = ("sender", "receiver"), ("sender",)
 _BUFFER = quantity("data", "bdp", example='"65536 B" or "1 bdp"', low=2048, high=BUFFER_MAX)
@@ -84,7 +87,10 @@ OPTIONS: dict[str, Option] = {
     "mss": Option("mss_bytes", quantity("data", example='"1460 B"', low=88, high=32767), ("tcp", "sctp")),
     "nodelay": Option("nodelay", _SWITCH),
     "initial_window": Option(
-        "initial_window_packets", quantity("packets", example='"4 packets"', low=1, high=1000), _TCP, _SENDER
+        "initial_window_packets",
+        dataclasses.replace(quantity("packets", example='"4 packets"', low=1, high=1000), choices=(RFC3390,)),
+        _TCP,
+        _SENDER,
     ),
     "quick_ack": Option("quick_ack", _SWITCH, _TCP, ("receiver",)),
     "separate_sends": Option("separate_sends", _SWITCH, _TCP, _SENDER),

@@ -4,7 +4,7 @@ cell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -23,6 +23,7 @@ from ..core.outputs import (
     TimeSeries,
     matches,
 )
+from ..core.types import Cell, to_json
 from ..experiment import Problems, Spec
 from ..experiment.factors import ExperimentSpec
 from ..experiment.toml_positions import Item
@@ -42,13 +43,21 @@ class _Cells:
         return [levels for experiments, levels in self._everything if matches(levels, selector, experiments)]
 
 
+ALONG_LEVELS = ("constant", "varies", "elasticity", "increasing", "decreasing")
+"""Kinds of claims that hold the levels of `over` against each other."""
+Chosen = Mapping[str, Sequence[tuple[str, Combination]]]
+"""Claim, by its name -> its side ("a" or "b") and the combination of levels of each of its selectors, in order."""
+
+
 def check_wanted(
     spec: Spec, everything: Sequence[tuple[Sequence[ExperimentSpec], Combination]], problems: Problems
-) -> None:
-    """Reports each table, figure or claim that would mix cells of different levels, or has no cells.
+) -> Chosen:
+    """Reports each table, figure or claim that would mix cells of different levels, or has no cells; returns what the
+    claims compare.
 
     everything: each combination of levels with the experiments that have it.
     """
+    compared: dict[str, list[tuple[str, Combination]]] = {}
     cells = _Cells(everything)
     for table in spec.tables:
         _check_axes(spec, "table", table.name, table.axes, table.where, cells, problems)
@@ -72,6 +81,43 @@ def check_wanted(
                     f"the selector {_shown(selector)} fits {len(chosen)} cells{_differences(chosen)}; it must fit one"
                 )
                 problems.add(_place(spec, "claim", claim.name, side), f'claim "{claim.name}": {said}')
+            compared.setdefault(claim.name, []).extend((side, levels) for levels in chosen)
+    return compared
+
+
+def check_sides(spec: Spec, compared: Chosen, cells: Sequence[Cell], problems: Problems) -> None:
+    """Reports each claim that compares a cell with itself: it says nothing, whatever is measured. Its levels are
+    others, but what they set is the same. Of claims of which not all cells are planned nothing is said.
+    """
+    first = {tuple(cell.factors.values()): cell for cell in reversed(cells)}
+    for claim in spec.claims:
+        if claim.of_schedules or claim.over == FLOW or claim.metric_b not in ("", claim.metric):
+            continue
+        sides: dict[str, list[tuple[object, ...]]] = {"a": [], "b": []}
+        for (side, levels), (_, selector) in zip(compared.get(claim.name, ()), selectors(claim), strict=True):
+            if (cell := first.get(tuple(levels.values()))) is None:
+                break
+            sides[side].append((_content(cell), cell.metrics.get(claim.metric), selector.get(FLOW)))
+        else:
+            if _says_nothing(claim, sides["a"], sides["b"]):
+                alike = f"all that it compares is one cell, by several names: {_shown(claim.a[0])}"
+                problems.add(_place(spec, "claim", claim.name, "a"), f'claim "{claim.name}": {alike}')
+
+
+def _content(cell: Cell) -> bytes:
+    """What a cell does, without what it is called and what is computed from it."""
+    return to_json(msgspec.structs.replace(cell, experiment="", factors={}, parameters={}, metrics={}, metric_units={}))
+
+
+def _says_nothing(claim: Claim, a: Sequence[object], b: Sequence[object]) -> bool:
+    """True if each of a is what it is held against: each of b at its level, or the other levels of `over`, which follow
+    each other in both.
+    """
+    levels = max(1, len(claim.levels))
+    rows = [side[at : at + levels] for side in (a, b) for at in range(0, len(side), levels)]
+    if claim.kind in ALONG_LEVELS and all(len(set(row)) == 1 for row in rows):
+        return True
+    return bool(b) and all(left == right for at in range(levels) for left in a[at::levels] for right in b[at::levels])
 
 
 def claims_of(spec: Spec, everything: Sequence[tuple[Sequence[ExperimentSpec], Combination]]) -> tuple[Claim, ...]:

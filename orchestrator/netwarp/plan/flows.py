@@ -10,7 +10,7 @@ import msgspec
 from ..core.types import Flow, Node, OptionValue, PrimarySwitch, Program, Protocol
 from ..experiment.fields import Reader
 from ..experiment.grammar import FLOW, SWITCH
-from ..experiment.options import SCHEDULE, read_options, read_schedule
+from ..experiment.options import RFC3390, SCHEDULE, read_options, read_schedule
 from ..experiment.page_flows import NOT_OF_PAGES, read_page
 from ..experiment.problems import Problems, nearest
 from ..experiment.programs import read_program
@@ -22,6 +22,9 @@ from .routes import Route, Routed, Routes, read_phase
 FIRST_PORT = 5001
 IP_BYTES, TCP_BYTES, SCTP_BYTES, CHUNK_BYTES = 20, 20, 12, 16
 """Header sizes without options: RFC 791, RFC 9293, RFC 9260 sections 3 and 3.3.1."""
+TIMESTAMP_BYTES = 12
+"""Of TCP's timestamps with their padding in every segment (RFC 7323); Linux sends them unless a sysctl says no."""
+TIMESTAMPS = "net.ipv4.tcp_timestamps"
 LEAST_MTU_BYTES = {"tcp": 88, "sctp": 512, "mptcp": 576, "udp": 68, "icmp": 68}
 """tcp: no segment gets smaller than TCP_MIN_SND_MSS, 48 B (net/tcp.h); sctp: SCTP_DEFAULT_MINSEGMENT
 (net/sctp/constants.h), at 256 B no association comes about; mptcp: smaller ones were not tried; else IPv4's own."""
@@ -108,6 +111,9 @@ class Flows:
             for role in ("sender", "receiver")
         }
         self._check_mss(options, protocol, mtu, reader)
+        if options["sender"].get("initial_window_packets") == RFC3390:
+            segment = self._segment_bytes(sender, receiver, options, mtu)
+            options["sender"]["initial_window_packets"] = rfc3390_window_packets(segment)
         start, stop, total = self._times(reader)
         page = reader.has("page")
         scheduled = page or any(reader.item.get("sender", key) is not None for key in SCHEDULE)
@@ -222,6 +228,17 @@ class Flows:
             if isinstance(mss, int) and mss > largest and item is not None:
                 self._problems.add(item, f'{mss} B and its headers exceed the MTU of {mtu} B; at most "{largest} B"')
 
+    def _segment_bytes(
+        self, sender: str, receiver: str, options: Mapping[str, Mapping[str, OptionValue]], mtu: int
+    ) -> int:
+        """The payload of TCP's largest segments: what each end's `mss` and the links allow, less the timestamps."""
+        sizes = [
+            mtu - IP_BYTES - TCP_BYTES,
+            *(int(given["mss_bytes"]) for given in options.values() if "mss_bytes" in given),
+        ]
+        stamped = all(self._nodes[node].sysctls.get(TIMESTAMPS) != "0" for node in (sender, receiver))
+        return min(sizes) - (TIMESTAMP_BYTES if stamped else 0)
+
     def _switches(
         self, protocol: Protocol, routes: Sequence[Route], start_ns: int, reader: Reader
     ) -> tuple[PrimarySwitch, ...]:
@@ -243,6 +260,11 @@ class Flows:
             if at is not None and path in paths:
                 switches.append(PrimarySwitch(at_ns=at, path=path))
         return tuple(sorted(switches, key=lambda switch: switch.at_ns))
+
+
+def rfc3390_window_packets(segment_bytes: int) -> int:
+    """The most whole segments in min(4 segments, max(2 segments, 4380 B)) (RFC 3390, 1)."""
+    return min(4, max(2, 4380 // segment_bytes))
 
 
 def page_options(

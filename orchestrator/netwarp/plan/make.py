@@ -13,7 +13,7 @@ from ..experiment.problems import nearest
 from ..experiment.toml_positions import Item
 from ..experiment.toml_writer import plain, toml_value
 from .cell import CellPlanner
-from .check_outputs import check_wanted, claims_of, with_flows
+from .check_outputs import check_sides, check_wanted, claims_of, with_flows
 from .combine import Combination, combinations
 from .schedules import with_counters, without_growth
 from .sysctls import KernelSysctls, SysctlCheck
@@ -60,7 +60,7 @@ def make_plan(
     wanted = _where(spec, where)
     problems = Problems()
     everything = _combinations(spec, [experiment.name for experiment in spec.experiments], most)
-    check_wanted(spec, everything, problems)
+    compared = check_wanted(spec, everything, problems)
     problems.check()
     chosen = everything if len(names) == len(spec.experiments) else _combinations(spec, names, most)
     if parts:
@@ -83,6 +83,8 @@ def make_plan(
                 repetitions or max(often for often, _ in wishes),
                 only_random=repetitions is None and all(drawn for often, drawn in wishes if often > 1),
             )
+    problems.check()
+    check_sides(spec, compared, cells, problems)
     problems.check()
     if not cells:
         asked = " and ".join(f"{factor}={level}" for factor, level in where)

@@ -75,3 +75,26 @@ def test_today_is_no_profile() -> None:
 def test_a_stack_that_is_not_there() -> None:
     (said,) = problems_of(SPEC.replace("linux-2.6.10-like", "linux-2.6.10"))
     assert 'there is no stack "linux-2.6.10", did you mean "linux-2.6.10-like"?' in said
+
+
+@pytest.mark.parametrize(
+    ("mtu", "option", "packets"),
+    [
+        (1500, "", 3),
+        (576, "", 4),
+        (1147, "", 4),
+        (1148, "", 3),
+        (1513, "", 2),
+        (1500, 'receiver = { mss = "536 B" }\n', 4),
+    ],
+)
+def test_the_initial_window_of_rfc_3390_follows_the_segments(mtu: int, option: str, packets: int) -> None:
+    text = SPEC.replace('one_way_delay = "10 ms"', f'one_way_delay = "10 ms"\nmtu = "{mtu} B"')
+    text = text.replace("ns-2.29-like", "linux-2.6.10-like") + option
+    (flow,) = plan_of(text).cells[0].flows
+    assert flow.sender_options["initial_window_packets"] == packets
+
+
+def test_without_timestamps_a_segment_is_12_bytes_longer() -> None:
+    text = SPEC.replace('one_way_delay = "10 ms"', 'one_way_delay = "10 ms"\nmtu = "1147 B"')
+    assert plan_of(text).cells[0].flows[0].sender_options["initial_window_packets"] == 3

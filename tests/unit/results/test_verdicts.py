@@ -15,7 +15,17 @@ from support.specs import BASE, spec_of
 
 HEAD = '[source.paper]\nkind = "paper"\n[source.sim]\nkind = "simulator"\n'
 PAPER = 'class = "conclusion"\npaper = { ko = "가", en = "a beats b" }\n'
-FACTORS = '[factor.who]\nlevels = ["a", "b"]\n[factor.stack]\nusual = "today"\nlevels = ["today", "era"]\n'
+FACTORS = """\
+[factor.who]
+levels = ["a", "b"]
+[factor.who.level.b]
+link.p1.queue = "51 packets"
+[factor.stack]
+usual = "today"
+levels = ["today", "era"]
+[factor.stack.level.era]
+node.a.sysctl = { "net.ipv4.tcp_sack" = "0" }
+"""
 ERA = '[column.era]\ntitle = "as then"\nwhere = { stack = "era" }\n'
 
 

@@ -42,6 +42,7 @@ def page_metrics(observation: FlowObservation) -> dict[str, float | None]:
         "object_time_s": float(np.mean([(each.delivered_s or 0.0) - (each.requested_s or 0.0) for each in objects])),
         "object_wait_s": float(waits.mean()),
         "object_waited_ratio": float((waits > 0).mean()),
+        "object_socket_wait_s": float(np.mean([each.told_s - (each.complete_s or 0.0) for each in objects])),
     }
     return {**times, **counts}
 
@@ -81,7 +82,7 @@ def objects_of_pages(options: Mapping[str, OptionValue]) -> list[int]:
 
 TIMES = (
     "response_time_s", "page_time_s", "response_time_p95_s", "response_time_max_s", "object_time_s", "object_wait_s",
-    "object_waited_ratio",
+    "object_waited_ratio", "object_socket_wait_s",
 )  # fmt: skip
 
 
