@@ -170,8 +170,8 @@ class ClaimReader:
             for said, known in ((field.name, self.places), (field.column, columns), (field.form, ("", *FORMS))):
                 if said not in known:
                     self._problems.add(text, f'{field.text}: there is no "{said[:40]}"{nearest(said, known)}')
-            if field.claim not in verdicts:
-                why = f'says nothing of {field.claim}, which the text names; for example {field.claim} = "holds"'
+            if field.name not in verdicts:
+                why = f'says nothing of {field.name}, which the text names; for example "{field.name}" = "holds"'
                 self._problems.add(presumes, why)
         return found
 

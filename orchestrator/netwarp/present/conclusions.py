@@ -54,6 +54,8 @@ class ClaimGrid:
         return tuple(_field(claim, name, values.get(name)) for name, _ in self.columns)
 
 
+NO_BREAK = "\u00a0"
+"""Between a number of a text and its unit."""
 SHOWN_FIRST = 6
 """Claims of a run that names no headline."""
 WITHOUT_A_NUMBER = "says so"
@@ -99,14 +101,17 @@ def answer(plan: Outputs, claims: Sequence[Statement], system: str) -> str:
     """
     if plan.summary is None:
         return next(iter(counts(claims, system)), "")
-    verdicts = {claim.id: claim.own.verdict for claim in claims}
+    verdicts = {test.id: test.verdict for claim in claims for test in claim.tests}
     others = [
         f"{name}: {verdict_shown(verdicts.get(name, 'not tested'))}"
         for name, verdict in plan.summary.presumes.items()
         if verdicts.get(name) != verdict
     ]
     if not others:
-        return filled(plan.summary.text, claims)
+        try:
+            return filled(plan.summary.text, claims)
+        except SpecError as error:  # a number that this run could not measure
+            others = [str(error)]
     return " ".join((f"Other than the experiment's own summary ({', '.join(others)}).", *counts(claims, system)[:1]))
 
 
@@ -115,7 +120,7 @@ def filled(text: str, claims: Sequence[Statement]) -> str:
     no such number.
     """
     for field in placeholders(text):
-        text = text.replace(field.text, _said(field, claims))
+        text = text.replace(field.text, _said(field, claims).replace(" ", NO_BREAK))
     return text
 
 
