@@ -112,7 +112,9 @@ def answer(plan: Outputs, claims: Sequence[Statement], system: str) -> str:
             return filled(plan.summary.text, claims)
         except SpecError as error:  # a number that this run could not measure
             others = [str(error)]
-    return " ".join((f"Other than the experiment's own summary ({', '.join(others)}).", *counts(claims, system)[:1]))
+    return " ".join(
+        (f"This run does not bear out the experiment's own summary ({', '.join(others)}).", *counts(claims, system)[:1])
+    )
 
 
 def filled(text: str, claims: Sequence[Statement]) -> str:
