@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -27,9 +26,9 @@ from ..results.write import csv_text
 from ..sandbox.choose import BACKENDS
 from ..store.run_dir import write_atomic, write_json
 from . import EXIT_INTERRUPTED
+from .output import make_table, plain_console, print_json
 from .progress import TerminalProgress
 from .run import add_plan_arguments, plan_options, resuming
-from .summary import summary_console
 
 SHOWN, FEW = 20, 6
 DIFFER = 1
@@ -79,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     if page is not None:
         write_atomic(page, comparison_page(judged))
     if args.json:
-        sys.stdout.buffer.write(msgspec.json.encode(as_json(judged, numbers)) + b"\n")
+        print_json(as_json(judged, numbers))
     else:
         _print(judged, numbers, page, out)
     return DIFFER if numbers.differs else 0
@@ -164,7 +163,7 @@ def _number(number: ComparedNumber) -> dict[str, Any]:
 
 
 def _print(judged: RunComparison, compared: Comparison, page: Path | None, out: Path | None) -> None:
-    console = summary_console()
+    console = plain_console()
     sides = (judged.a, judged.b)
     names = [side.name for side in sides]
     for side in sides:
@@ -192,12 +191,8 @@ def _metrics(compared: Comparison) -> tuple[Table, int]:
     """The metrics that say most, and how many are not shown."""
     metrics = compared.metrics()
     telling = [row for row in metrics if row.counts["differ"] or row.counts["unclear"] or row.metric in HEADLINE]
-    shown = Table(title="Metrics, over all places", title_justify="left", title_style="bold")
-    shown.add_column("metric", no_wrap=True)
-    for column in ("agree", "differ", "unclear", "mean offset"):
-        shown.add_column(column, justify="right", no_wrap=True)
-    for column in ("farthest out", "its bound"):
-        shown.add_column(column, justify="right", overflow="fold")
+    heads = ("metric", ">agree", ">differ", ">unclear", ">mean offset", ">farthest out", ">its bound")
+    shown = make_table("Metrics, over all places", *heads)
     for row in telling[:SHOWN]:
         counts = [str(row.counts[verdict] or "") for verdict in ("agree", "differ", "unclear")]
         far = row.worst
@@ -211,11 +206,8 @@ def _metrics(compared: Comparison) -> tuple[Table, int]:
 def _print_numbers(console: Console, numbers: list[ComparedNumber], verdict: str, names: list[str], most: int) -> None:
     if not numbers:
         return
-    shown = Table(title=f"Numbers: {verdict}", title_justify="left", title_style="bold")
-    for column in ("levels", "metric"):
-        shown.add_column(column, overflow="fold")
-    for column in (*names, "difference, 95 %", "bound"):
-        shown.add_column(column, justify="right")
+    numeric = (f">{head}" for head in (*names, "difference, 95 %", "bound"))
+    shown = make_table(f"Numbers: {verdict}", "levels", "metric", *numeric)
     for number in numbers[:most]:
         metric = f"{number.flow} {number.metric}".strip()
         values = (amount(value, number.unit) for value in (number.a, number.b))

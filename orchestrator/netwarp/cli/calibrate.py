@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
 from rich.console import Console
 from rich.table import Table
 
@@ -15,6 +13,7 @@ from ..core.numbers import DASH, given, percent
 from ..engine.calibration import AQM, GENERIC, NETEM, NOT_COMPLETED, RULES, calibrate
 from ..present.profile_table import profile_table
 from ..store.probe_rows import ProbeRow
+from .output import make_table, print_json
 from .progress import TerminalProgress
 
 
@@ -44,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         )
     measured = done.calibration
     if args.json:
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(measured), indent=2) + b"\n")
+        print_json(measured, indent=2)
     elif args.markdown:
         print(profile_table(measured.rows), end="")
     else:
@@ -76,9 +75,7 @@ def share(row: ProbeRow) -> float:
 
 
 def _summary(title: str, rows: Sequence[ProbeRow]) -> Table:
-    table = Table(title=title, title_justify="left")
-    for name in ("probe", "within bounds", "nearest to its bound"):
-        table.add_column(name)
+    table = make_table(title, "probe", "within bounds", "nearest to its bound")
     for probe in dict.fromkeys(row.probe for row in rows):
         mine = [row for row in rows if row.probe == probe]
         good, worst = sum(row.ok for row in mine), max(mine, key=share)
@@ -89,9 +86,7 @@ def _summary(title: str, rows: Sequence[ProbeRow]) -> Table:
 
 
 def _rows(rows: Sequence[ProbeRow]) -> Table:
-    table = Table()
-    for name in ("probe", "quantity", "configured", "measured", "off by", "bound", "unit", ""):
-        table.add_column(name, justify="right" if name in ("configured", "measured", "off by", "bound") else "left")
+    table = make_table("", "probe", "quantity", ">configured", ">measured", ">off by", ">bound", "unit", "")
     for row in rows:
         measured = DASH if row.measured is None else given(row.measured)
         difference = DASH if row.measured is None else given(row.measured - row.configured, 3)

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from rich.table import Table
 from rich.text import Text
 
 from ..core.errors import SpecError
@@ -21,7 +20,7 @@ from ..present.conclusions import CLASSES, verdict_words
 from ..present.style import VERDICTS, verdict_shown
 from ..results.claims import Judged
 from ..store.tables import read_rows
-from .summary import summary_console
+from .output import make_table, plain_console
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -40,15 +39,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run_claims(args: argparse.Namespace) -> int:
     """Print a line a claim, the counts by class, each source's refuted claims, and what was amended."""
     judged = claims_by_sources(args.spec)
-    console = summary_console()
+    console = plain_console()
     rows, columns = _of_a_run(args.run_dir, judged.name)
-    shown = Table()
-    for head in ("claim", "class", "test", "expected"):
-        shown.add_column(head)
-    for head in (*(source.name for source in judged.sources), *columns.values()):
-        shown.add_column(Text(head), justify="right", no_wrap=True)
-    if rows:
-        shown.add_column("verdict")
+    numeric = [f">{head}" for head in (*(source.name for source in judged.sources), *columns.values())]
+    shown = make_table("", "claim", "class", "test", "expected", *numeric, *(["verdict"] if rows else []))
     for decided in judged.claims:
         claim = decided.claim.claim
         numbers = [_number(decided.sources.get(source.name)) for source in judged.sources]

@@ -6,8 +6,6 @@ import argparse
 import sys
 from pathlib import Path
 
-import msgspec
-
 from ..core import invocation
 from ..core.errors import SpecError
 from ..core.numbers import given, with_unit
@@ -28,6 +26,7 @@ from ..store.run_dir import RunDir
 from ..testbed.compile import Clock, compile_cell
 from ..testbed.steps import to_commands
 from . import EXIT_UNAVAILABLE
+from .output import print_json
 from .run import add_plan_arguments, add_shard_argument, plan_of
 from .summary import size_words
 
@@ -83,7 +82,7 @@ def run_plan(args: argparse.Namespace) -> int:
         return _plan_hosts(args)
     plan = plan_of(args, args.backend)
     if args.json:
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(plan), indent=2) + b"\n")
+        print_json(plan, indent=2)
         return 0
     for cell in plan.cells:
         print(f"{cell.experiment}  {cell.id}")
@@ -110,7 +109,7 @@ def _plan_hosts(args: argparse.Namespace) -> int:
         raise SpecError("--backend hosts needs --inventory FILE (docs/physical-hosts.md)")
     fits = fit(plan_of(args, None), args.inventory, ask=not args.offline)
     if args.json:
-        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(fits), indent=2) + b"\n")
+        print_json(fits, indent=2)
     else:
         print("\n".join(fit_words(fits)))
     return 0 if fits.ready else EXIT_UNAVAILABLE

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import sys
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -21,7 +19,7 @@ from ..results.compared_numbers import ComparedNumber, Comparison, Moved
 from ..results.run_comparison import RunComparison
 from ..results.write import csv_text
 from ..store.run_dir import write_atomic
-from .summary import summary_console
+from .output import make_table, plain_console, print_json
 
 SHOWN = 20
 NOTHING = "The runs have no number in common: nothing was compared."
@@ -75,7 +73,7 @@ def run_compare(args: argparse.Namespace) -> int:
 
         write_atomic(args.html, comparison_page(compared))
     if args.json:
-        sys.stdout.buffer.write(msgspec.json.encode(as_json(compared, numbers)) + b"\n")
+        print_json(as_json(compared, numbers))
     else:
         print_comparison(compared, numbers)
     if args.exit_code and numbers.empty:
@@ -110,7 +108,7 @@ def as_json(compared: RunComparison, numbers: Comparison) -> dict[str, Any]:
 
 def print_comparison(compared: RunComparison, numbers: Comparison) -> None:
     """The differences, the largest changes first."""
-    console = summary_console()
+    console = plain_console()
     console.print(f"A  {compared.a.path}\nB  {compared.b.path}")
     if compared.made:
         _print_moved(console, "Made differently", compared.made)
@@ -150,9 +148,7 @@ def print_comparison(compared: RunComparison, numbers: Comparison) -> None:
 
 
 def _print_moved(console: Console, title: str, moved: tuple[Moved, ...]) -> None:
-    shown = Table(title=title, title_justify="left", title_style="bold")
-    for column in ("", "A", "B"):
-        shown.add_column(column, overflow="fold")
+    shown = make_table(title, "", "A", "B")
     for row in moved[:SHOWN]:
         shown.add_row(*map(Text, dataclasses.astuple(row)))
     console.print(shown)
@@ -161,11 +157,7 @@ def _print_moved(console: Console, title: str, moved: tuple[Moved, ...]) -> None
 
 
 def _changes(changed: list[ComparedNumber]) -> Table:
-    shown = Table(title="Numbers that changed beyond noise", title_justify="left", title_style="bold")
-    for column in ("levels", "flow", "metric"):
-        shown.add_column(column, overflow="fold")
-    for column in ("A", "B", "change"):
-        shown.add_column(column, justify="right", no_wrap=True)
+    shown = make_table("Numbers that changed beyond noise", "levels", "flow", "metric", ">A", ">B", ">change")
     for row in changed:
         levels = " ".join(level for _, level in row.levels)
         change = "" if row.relative is None else percent(row.relative, signed=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -31,26 +30,18 @@ from ..results.answers import file_name
 from ..results.identical_levels import identical_levels
 from ..store.run_dir import RunDir, read_json
 from ..store.tables import read_rows
+from .output import make_table, plain_console
 
 SHOWN_FAILURES = 10
 SHOWN_SENTENCES = 4
 NARROW = 12
 """Of a column of the grid, which leaves room for the claims."""
-PLAIN_WIDTH = 120
-
-
-def summary_console() -> Console:
-    """Standard output, plain where it is no terminal, and then as wide as COLUMNS says, or of a fixed width."""
-    console = Console(highlight=False, markup=False)
-    if not console.is_terminal and not os.environ.get("COLUMNS", "").isdecimal():
-        console.width = PLAIN_WIDTH
-    return console
 
 
 def print_summary(run: Run) -> None:
     """The answer, the grid of claims, what is wrong and where the report is. The last line is the run directory."""
     plan, directory, results = run.plan, run.directory, run.results
-    console = summary_console()
+    console = plain_console()
     virtual_s = sum(outcome.virtual_s or 0.0 for outcome in results.outcomes.values())
     console.print(f"\n{plan.title}", style="bold")
     data = read_run(directory, plan, results.units)
@@ -133,12 +124,9 @@ def _print_table(console: Console, plan: Plan, grid: Grid) -> None:
     unit = "" if grid.unit in ("", *grid.title.lower().split()) else f", {grid.unit}"
     # a line of its own: rich would wrap a title at the table's width
     console.print(f"{grid.title}: measured{published}{unit}", style="bold")
-    shown = Table()
-    for title in grid.row_factors:
-        shown.add_column(Text(title))
     across = " ".join(grid.column_factors)
-    for head in grid.column_heads:
-        shown.add_column(Text(" ".join(level for level in head if level) or grid.metric), justify="right", no_wrap=True)
+    numeric = (f">{' '.join(level for level in head if level) or grid.metric}" for head in grid.column_heads)
+    shown = make_table("", *grid.row_factors, *numeric)
     for head, row in zip(grid.row_heads, grid.rows, strict=True):
         numbers = ("" if entry is None else _place_text(entry, place) for entry in row)
         shown.add_row(*(Text(level or "-") for level in head), *map(Text, numbers))
