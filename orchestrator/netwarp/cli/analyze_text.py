@@ -18,9 +18,8 @@ from ..captures.findings import hop_findings
 from ..captures.mptcp import MptcpConnection
 from ..core.numbers import fixed, with_unit
 from ..core.units import counted
-from ..present.captures.hops import HEADS, hop_row, join_notes
 from ..present.captures.lines import Lines, detail_lines, multipath_lines, multipath_title
-from ..present.captures.words import beside, direction_rows, lead, protocol, seconds
+from ..present.captures.words import HEADS, beside, direction_rows, hop_row, join_notes, lead, protocol, seconds
 
 HEAD = "bold cyan"
 PLAIN_WIDTH = 100

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from ..core import invocation
 from ..core.errors import SpecError
 from ..core.numbers import given, with_unit
-from ..core.units import counted
+from ..core.units import counted, counted_of
 from ..engine.analysis import report
 from ..engine.calibration import measured_profiles
 from ..engine.cleaning import remove_captures, remove_derived
@@ -19,9 +20,9 @@ from ..experiment import EXAMPLE_SPEC, list_profiles
 from ..experiment.problems import nearest
 from ..plan.notes import notes
 from ..plan.schedules import most_cells
-from ..present.inventory_words import fit_words
 from ..present.profile_table import profile_words
 from ..sandbox.choose import BACKENDS
+from ..sandbox.hosts import InventoryFit, in_words
 from ..store.run_dir import RunDir
 from ..testbed.compile import Clock, compile_cell
 from ..testbed.steps import to_commands
@@ -111,8 +112,25 @@ def _plan_hosts(args: argparse.Namespace) -> int:
     if args.json:
         print_json(fits, indent=2)
     else:
-        print("\n".join(fit_words(fits)))
+        print("\n".join(_fit_words(fits)))
     return 0 if fits.ready else EXIT_UNAVAILABLE
+
+
+def _fit_words(fit: InventoryFit) -> Iterator[str]:
+    """A line each: what is lacking, what is used of each machine, and what cannot run for it."""
+    yield f"{counted_of(fit.fitting, fit.cells, 'cell')} can run on these machines"
+    for what, remedy in fit.problems:
+        yield f"no cell runs as long as: {what}"
+        yield f"  {remedy}"
+    for sentence, cells in fit.lacks.items():
+        yield f"{counted(cells, 'cell')}: {sentence}"
+    for sentence, cells in fit.notes.items():
+        yield f"{counted(cells, 'cell')}: {sentence}"
+    for machine, features in fit.needs.items():
+        names = dict.fromkeys(in_words(feature)[0] for feature in features if not feature.startswith("sysctl:"))
+        sysctls = sum(feature.startswith("sysctl:") for feature in features)
+        asked = "asked, see above" if machine in fit.asked else "not asked"
+        yield f"{machine}: needs {', '.join([*names, counted(sysctls, 'sysctl')])} of its kernel ({asked})"
 
 
 def run_report(args: argparse.Namespace) -> int:

@@ -25,92 +25,82 @@ LEADS = {
 }
 
 
-class _Titles:
-    """Titles of factors and levels."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._titles = {factor.name: factor.title or factor.name for factor in plan.dimensions}
-        self._levels = {
-            (factor.name, level.name): level.title or level.name for factor in plan.factors for level in factor.levels
-        }
-
-    def level(self, row: Row, factor: str) -> str:
-        """A level's title."""
-        return self._levels.get((factor, row[factor]), row[factor])
-
-    def conditions(self, row: Row, factors: Sequence[str]) -> list[str]:
-        """ "RTT 50 ms"."""
-        return [f"{self._titles[factor]} {self.level(row, factor)}" for factor in factors if row[factor] != "-"]
-
-    def settings(self, rows: Sequence[Row], factors: Sequence[str]) -> list[str]:
-        """A phrase for each setting; those that differ in the first factor only share one ("path_max 0/1, RTO 1 s")."""
-        if len(factors) == 1:
-            return [self.level(row, factors[0]) for row in rows]
-        by_others: dict[tuple[str, ...], list[Row]] = {}
-        for row in rows:
-            by_others.setdefault(tuple(row[factor] for factor in factors[1:]), []).append(row)
-        same: dict[tuple[str, ...], list[Row]] = {}
-        for group in by_others.values():
-            same.setdefault(tuple(row[factors[0]] for row in group), []).append(group[0])
-        phrases = []
-        for firsts, group in same.items():
-            words = "/".join(self._levels.get((factors[0], first), first) for first in firsts)
-            others = [
-                f"{self._titles[factor]} {'/'.join(dict.fromkeys(self.level(row, factor) for row in group))}"
-                for factor in factors[1:]
-            ]
-            phrases.append(", ".join([f"{self._titles[factors[0]]} {words}", *others]))
-        return phrases
-
-
 def sentences(plan: Plan, answer: Answer, rows: Sequence[Row]) -> tuple[str, ...]:
     """One sentence per condition and budget: the settings that suffice, those that do at a cost, those that fail, and
     why.
     """
-    names = _Titles(plan)
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault((*(row[factor] for factor in answer.given), row["budget"]), []).append(row)
-    return tuple(
-        f"{', '.join([*names.conditions(group[0], answer.given), 'budget ' + group[0]['budget']])}: "
-        f"{_choices(group, answer.settings, names)}"
-        for group in groups.values()
-    )
+    said = []
+    for first, *others in groups.values():
+        conditions = [
+            f"{plan.factor_title(factor)} {plan.level_title(factor, first[factor])}"
+            for factor in answer.given
+            if first[factor] != "-"
+        ]
+        head = ", ".join([*conditions, f"budget {first['budget']}"])
+        said.append(f"{head}: {_choices([first, *others], answer.settings, plan)}")
+    return tuple(said)
 
 
-def _choices(rows: Sequence[Row], settings: Sequence[str], names: _Titles) -> str:
+def _settings(rows: Sequence[Row], factors: Sequence[str], plan: Plan) -> list[str]:
+    """A phrase for each setting; those that differ in the first factor only share one ("path_max 0/1, RTO 1 s")."""
+    first, *rest = factors
+    if not rest:
+        return [plan.level_title(first, row[first]) for row in rows]
+    by_others: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        by_others.setdefault(tuple(row[factor] for factor in rest), []).append(row)
+    same: dict[tuple[str, ...], list[Row]] = {}
+    for group in by_others.values():
+        same.setdefault(tuple(row[first] for row in group), []).append(group[0])
+    phrases = []
+    for firsts, group in same.items():
+        levels = [(first, firsts), *((factor, [row[factor] for row in group]) for factor in rest)]
+        phrases.append(
+            ", ".join(
+                f"{plan.factor_title(factor)} "
+                + "/".join(dict.fromkeys(plan.level_title(factor, level) for level in mine))
+                for factor, mine in levels
+            )
+        )
+    return phrases
+
+
+def _choices(rows: Sequence[Row], settings: Sequence[str], plan: Plan) -> str:
     by_verdict = {verdict: [row for row in rows if row["verdict"] == verdict] for verdict in VERDICTS}
     good = by_verdict[SUFFICES]
     if good:
-        parts = [f"{_listed(good, settings, names)} {'suffices' if len(good) == 1 else 'suffice'}."]
+        parts = [f"{_listed(good, settings, plan)} {'suffices' if len(good) == 1 else 'suffice'}."]
     else:
         parts = [f"Nothing measured suffices{' without a cost' if by_verdict[AT_A_COST] else ''}."]
     for verdict, lead in LEADS.items():
         alike: dict[str, list[Row]] = {}
         for row in by_verdict[verdict]:
             alike.setdefault(_NUMBERS.sub("#", row["because"]), []).append(row)
-        clauses = [_listed(group, settings, names) + _why(group, settings, names) for group in alike.values()]
+        clauses = [_listed(group, settings, plan) + _why(group, settings, plan) for group in alike.values()]
         if clauses:
             parts.append(f"{lead}: {'; '.join(clauses)}.")
     return " ".join(parts)
 
 
-def _listed(rows: Sequence[Row], settings: Sequence[str], names: _Titles) -> str:
+def _listed(rows: Sequence[Row], settings: Sequence[str], plan: Plan) -> str:
     """Choices with their worst values; choices of one value share it."""
     alike: dict[str, list[Row]] = {}
     for row in rows:
         alike.setdefault(_worst(row), []).append(row)
-    return ", ".join(f"{' and '.join(names.settings(group, settings))} ({worst})" for worst, group in alike.items())
+    return ", ".join(f"{' and '.join(_settings(group, settings, plan))} ({worst})" for worst, group in alike.items())
 
 
-def _why(rows: Sequence[Row], settings: Sequence[str], names: _Titles) -> str:
+def _why(rows: Sequence[Row], settings: Sequence[str], plan: Plan) -> str:
     """The reason of the choices; if its numbers differ, those of the choice with the smallest worst value."""
     nearest = min(rows, key=lambda row: float(row["worst"]) if row["worst"] else float("inf"))
     if not nearest["because"]:
         return ""
     if len({row["because"] for row in rows}) == 1:
         return f", because {nearest['because']}"
-    return f", because (here of {names.settings([nearest], settings)[0]}) {nearest['because']}"
+    return f", because (here of {_settings([nearest], settings, plan)[0]}) {nearest['because']}"
 
 
 def _worst(row: Row) -> str:
@@ -122,11 +112,11 @@ def _worst(row: Row) -> str:
 
 
 SIGNS = {
-    "does it": ("\u2713", "holds"),
-    "does it, at a cost": ("\u2713*", "unsure"),
-    "looks tempting, does not": ("\u2717!", "fails"),
-    "does not": ("\u2717", "fails"),
-    "not measured": ("\u2013", "untested"),
+    SUFFICES: ("\u2713", "holds"),
+    AT_A_COST: ("\u2713*", "unsure"),
+    TEMPTING: ("\u2717!", "fails"),
+    FAILS: ("\u2717", "fails"),
+    NOT_MEASURED: ("\u2013", "untested"),
 }
 """Verdict of results/answers.py -> (sign, CSS class)."""
 
@@ -189,7 +179,7 @@ def _choice(data: RunData, answer: Answer, setting: tuple[str, ...], rows: Seque
     by_budget = {row["budget"]: row for row in rows}
     first = rows[0]
     value = number(first.get("worst"))
-    verdicts = [by_budget[budget]["verdict"] if budget in by_budget else "not measured" for budget in answer.budgets]
+    verdicts = [by_budget[budget]["verdict"] if budget in by_budget else NOT_MEASURED for budget in answer.budgets]
     levels = zip(answer.settings, setting, strict=True)
     absent = "not all ran" if first.get("absent") not in ("", "0", None) else "not over by the end"
     return {

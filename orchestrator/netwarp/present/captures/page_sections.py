@@ -21,9 +21,22 @@ from ...core.units import counted
 from ...core.version import __version__
 from ...store.run_dir import write_atomic
 from ..pages.capture import Line, LineChart, LinePanel, Part, Section, TextTable, capture_page
-from .hops import HEADS, hop_row, join_notes
 from .lines import detail_lines, multipath_lines, multipath_title
-from .words import beside, direction_rows, event_text, lead, path_of, protocol, seconds, unit_of, value_text, words_of
+from .words import (
+    HEADS,
+    beside,
+    direction_rows,
+    event_text,
+    hop_row,
+    join_notes,
+    lead,
+    path_of,
+    protocol,
+    seconds,
+    unit_of,
+    value_text,
+    words_of,
+)
 
 CHARTED = 20
 """Connections per file that are drawn and shown completely; the others are in the list of connections only."""

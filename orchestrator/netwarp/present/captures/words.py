@@ -1,16 +1,19 @@
-"""Words and numbers of a connection, for the terminal and the page."""
+"""Words and numbers of a connection and of joined captures, for the terminal and the page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from ...captures import Join
 from ...captures.capture import Capture
 from ...captures.connection import Connection
+from ...captures.hop_joins import Hop
 from ...captures.summary import other_traffic
 from ...core.numbers import DASH, fixed, readable, scale, with_unit
 from ...core.units import counted
 
+HEADS = ("  hop", "packets", "lost", "burst", "delay min/med/p95/max", "reord.")
 ENDS = (("_bit_s", "bit/s"), ("_bytes", "bytes"), ("_ratio", "ratio"), ("_s", "s"))
 WHOLE_NAMES = {"flight_bytes": "in flight", "round_packets": "packets a round trip", "outstanding_bytes": "outstanding"}
 """Series whose names need more than their words in another spelling."""
@@ -133,3 +136,56 @@ def event_text(event: Mapping[str, Any]) -> str:
         if name not in ("t_s", "what", "path", "direction", "subflow") and value is not None and value is not False:
             more.append(words_of(name) if value is True else f"{words_of(name)} {value_text(name, value)}")
     return str(event.get("what", "")).replace("_", " ") + (f" ({'; '.join(more)})" if more else "")
+
+
+def hop_row(hop: Hop) -> tuple[str, ...]:
+    """The columns of HEADS."""
+    return (
+        f"  {hop.before} \u2192 {hop.after}",
+        fixed(hop.packets, 0),
+        _lost(hop),
+        f"{readable(hop.burst_mean_packets, 3)}/{max(hop.bursts)}" if hop.bursts else DASH,
+        delays(hop.delay_min_s, hop.delay_median_s, hop.delay_p95_s, hop.delay_max_s),
+        fixed(hop.reordered_packets, 0),
+    )
+
+
+def _lost(hop: Hop) -> str:
+    if not hop.lost_packets or hop.loss_ratio is None:
+        return fixed(hop.lost_packets, 0)
+    return f"{fixed(hop.lost_packets, 0)} ({readable(hop.loss_ratio * 100, 3)} %)"
+
+
+def join_notes(join: Join) -> list[str]:
+    """Notes on the numbers of the hops: packets that are in none, equal packets, clocks."""
+    notes = [f"{point.name}: {point.trouble}" for point in join.points if point.trouble]
+    if join.alone:
+        notes.append(f"shares no packet with the others: {', '.join(join.alone)}")
+    unknown = sum(hop.unknown_packets for hop in join.hops)
+    if unknown:
+        verb, were = ("is", "it was") if unknown == 1 else ("are", "they were")
+        notes.append(f"{counted(unknown, 'packet')} {verb} in no number below: {were} due at the next point when "
+                     "nothing was captured there any more, or not yet")  # fmt: skip
+    by_time = sum(hop.by_time_packets for hop in join.hops)
+    if by_time:
+        look = counted(by_time, "packet looks", "packets look")
+        notes.append(f"{look} exactly like others, and only time tells which were lost")
+    negative = sum(hop.negative_packets for hop in join.hops)
+    if negative:
+        were = "it was" if negative == 1 else "they were"
+        notes.append(f"{counted(negative, 'packet')} arrived before {were} sent: the captures' clocks differ")
+        notes += _offsets(join)
+    elif not join.one_clock:
+        notes.append("delays are differences of the captures' times: as true as their clocks agree")
+    return notes
+
+
+def _offsets(join: Join) -> list[str]:
+    """For each pair of points with negative delays, the offset of their clocks."""
+    texts: dict[frozenset[str], str] = {}
+    for hop in join.hops:
+        if hop.clock_offset_if_symmetric_s is not None and hop.negative_packets:
+            ahead = hop.clock_offset_if_symmetric_s
+            text = f"{hop.after} is {seconds(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} {hop.before}, if the "
+            texts.setdefault(frozenset((hop.before, hop.after)), text + "shortest delays of both directions are equal")
+    return list(texts.values())
