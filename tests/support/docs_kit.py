@@ -22,8 +22,8 @@ LANGUAGES = {"toml", "sh", "console", "text", "python"}
 NOT_RUN = {
     "git clone": "needs the network",
     "adb ": "needs a phone",
-    "PYTHONPATH=. nice": "a quarter of an hour in a guest",
-    "netwarp compare backends VIRTUAL_RUN": "of the runs that the two lines before it make",
+    "PYTHONPATH=. .venv/bin/python benchmarks/in_a_guest.py": "a quarter of an hour in a guest",
+    "netwarp compare backends VIRTUAL_RUN": "of the run that the line before it makes",
     "netwarp compare backends choi2009": "an hour on the wall clock: planned",
     "netwarp compare backends agreement": "half an hour on the wall clock: planned",
     "netwarp compare backends SPEC --backends virtual,hosts": "needs machines: tests/hosts has the laboratory",
