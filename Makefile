@@ -36,6 +36,10 @@ ifneq ($(file <$(READY)),$(CURDIR))
 $(READY): moved
 endif
 endif
+# EXTRAS=all: what --parquet, --executor dask and --backend hosts need, too (of requirements-dev.lock)
+ifeq ($(EXTRAS),all)
+$(READY): moved
+endif
 moved:
 
 $(READY): requirements.lock pyproject.toml | packages
@@ -44,6 +48,7 @@ $(READY): requirements.lock pyproject.toml | packages
 	@if ! .venv/bin/python -c '' 2>/dev/null || { [ -e $@ ] && [ "$$(<$@)" != "$(CURDIR)" ]; }; then $(PYTHON) -m venv --clear .venv; fi
 	@.venv/bin/python -m pip install --quiet --require-hashes -r requirements.lock
 	@.venv/bin/python -m pip install --quiet --no-deps --no-index --no-build-isolation --editable .
+	@if [ "$(EXTRAS)" = all ]; then .venv/bin/python -m pip install --quiet --require-hashes -r requirements-dev.lock; fi
 	@.venv/bin/python -m compileall -q orchestrator
 	@printf %s "$(CURDIR)" > $@
 
@@ -61,8 +66,9 @@ kernel: packages
 	@setup/packages.sh packaged-kernel
 	@PYTHONPATH=orchestrator $(PYTHON) -m netwarp.cli.kernel headers --link build/kernel-headers
 else
-kernel: packages ## the guest kernel, if this checkout's is not in the cache yet (KERNEL=packaged: the distribution's)
-	@PYTHONPATH=orchestrator $(PYTHON) -m netwarp.cli.kernel build --if-missing --headers-link build/kernel-headers
+kernel: packages ## the guest kernel, unless it is in the cache: a wheel's in dist/, or built (KERNEL=build|packaged: built; the distribution's)
+	@PYTHONPATH=orchestrator $(PYTHON) -m netwarp.cli.kernel build --if-missing $(if $(filter build,$(KERNEL)),,--wheels dist) \
+		--headers-link build/kernel-headers
 endif
 
 apps: kernel ## the C programs, into build/
@@ -130,6 +136,12 @@ lab-test: setup $(DEV_READY) ## playbooks and cells in a new laboratory, every m
 lab-down: ## end it
 	@.venv/bin/python ansible/lab/lab.py down
 
+wheels: ## dist/: netwarp and its guest kernels as wheels, with their sources (root, debootstrap; docs/wheels.md)
+	@setup/wheels.sh
+
+anywhere: ## the wheels on bare systems: times, and captures against results/reference (root, debootstrap; ARGS='bookworm sid')
+	@setup/anywhere.sh $(ARGS)
+
 bare: ## the same as an ordinary user on a bare system: choi2009, test, lint (root, debootstrap; ARGS='lint doctor' chooses)
 	@setup/bare.sh $(or $(ARGS),choi2009 test lint)
 
@@ -158,4 +170,4 @@ clean: ## remove what was built in the checkout (not results, not the cached ker
 	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: papers web-programs help setup packages test-packages android-packages android-apps moved kernel apps doctor chaos determinism calibrate bench bench-analysis test test-ready lab lab-test lab-down bare lint format lock clean $(EXPERIMENTS)
+.PHONY: wheels anywhere papers web-programs help setup packages test-packages android-packages android-apps moved kernel apps doctor chaos determinism calibrate bench bench-analysis test test-ready lab lab-test lab-down bare lint format lock clean $(EXPERIMENTS)

@@ -81,7 +81,7 @@ static struct flow *by_path(struct nwa *a, uint32_t path, uint8_t path_direction
 
 	if (!map_get(&a->sctp, flow_key(path, path_direction, hint->from, hint->to), &value))
 		return NULL;
-	*direction = path_direction ^ (value & 1);
+	*direction = (uint8_t)(path_direction ^ (value & 1));
 	return flow_at(a, value >> 1);
 }
 

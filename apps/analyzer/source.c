@@ -111,7 +111,7 @@ int source_open(struct nwa *a, uint32_t source, const char *name, const struct m
 	if (!memory) {
 		fd = open(name, O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
-			return reader_fail(a, name, strerrordesc_np(errno));
+			return reader_fail(a, name, strerror(errno));
 	}
 	if (!stream_open(&capture->stream, fd, a->stop_fd, memory))
 		return reader_fail(a, name, "out of memory");

@@ -72,7 +72,7 @@ static size_t read_raw(struct stream *s, uint8_t *to, size_t room)
 		got = read(s->fd, to, room);
 	while (got < 0 && errno == EINTR);
 	if (got < 0) {
-		s->trouble = strerrordesc_np(errno);
+		s->trouble = strerror(errno);
 		got = 0;
 	}
 	return (size_t)got;

@@ -128,7 +128,7 @@ static struct flow *connection(struct nwa *a, const struct packet *p, uint32_t p
 		const struct half *h;
 
 		f = flow_at(a, value >> 1);
-		*direction = path_direction ^ (value & 1);
+		*direction = (uint8_t)(path_direction ^ (value & 1));
 		h = &f->half[*direction];
 		if ((flags & (SYN | ACK)) != SYN)
 			return f;
@@ -162,7 +162,7 @@ static void take_syn(struct nwa *a, struct flow *f, uint8_t direction, uint32_t 
 	row->base_known[direction] = h->base_known;
 	row->initiator_known = true;
 	row->mss[direction] = o->mss;
-	row->mptcp |= o->subflow;
+	row->mptcp = (nwa_b1)(row->mptcp | o->subflow);
 	if (other->numbered) { /* RFC 7323 2.2: in force only when both offered it */
 		bool both = h->window_shift != NO_SHIFT && other->window_shift != NO_SHIFT;
 

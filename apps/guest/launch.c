@@ -2,6 +2,7 @@
 /* What these functions do and promise: launch.h. */
 #include "launch.h"
 
+#include <asm/unistd.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -79,8 +80,8 @@ void drop_root(const char *user)
 
 void close_from(int first)
 {
-	/* Linux 5.9; before it the limit of descriptors is the bound */
-	if (close_range((unsigned int)first, ~0U, 0) == 0)
+	/* Linux 5.9, glibc 2.34; before it the limit of descriptors is the bound */
+	if (syscall(__NR_close_range, (unsigned int)first, ~0U, 0) == 0)
 		return;
 	for (long fd = first; fd < sysconf(_SC_OPEN_MAX); fd++)
 		close((int)fd);

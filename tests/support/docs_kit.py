@@ -21,6 +21,9 @@ LANGUAGES = {"toml", "sh", "console", "text", "python"}
 """toml: test_spec_docs; python: test_using_results, test_notebook; sh, console: run; text: what something printed."""
 NOT_RUN = {
     "git clone": "needs the network",
+    "PIP_FIND_LINKS=": "of wheels: make anywhere",
+    "netwarp run choi2009 --only outages": "of an installed wheel: make anywhere",
+    "xdg-open": "opens a browser",
     "adb ": "needs a phone",
     "PYTHONPATH=. .venv/bin/python benchmarks/in_a_guest.py": "a quarter of an hour in a guest",
     "netwarp compare backends VIRTUAL_RUN": "of the run that the line before it makes",

@@ -98,8 +98,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def make_parser(command: str | None = None) -> argparse.ArgumentParser:
-    """The named command with its arguments; by default every command. Importing all of them takes a second, so a typed
-    command imports only its own module.
+    """The named command with its arguments ("": none, for --version and --help); by default every command. Importing
+    all of them takes a second, so a typed command imports only its own module.
     """
     from .version import Version
 
@@ -121,17 +121,16 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         action=Words, prog=parser.prog, dest="command", required=True, metavar="COMMAND", help=argparse.SUPPRESS
     )
-    for module in dict.fromkeys(
-        COMMANDS[command][0] if command else (m for home, _ in COMMANDS.values() for m in home)
-    ):
+    homes = [home for word, (home, _) in COMMANDS.items() if command in (None, word)]
+    for module in dict.fromkeys(module for home in homes for module in home):
         importlib.import_module(f".{module}", __name__).add_parser(commands)
     return parser
 
 
 def _command(argv: Sequence[str]) -> str | None:
-    """The command that was typed; None if there is none or it is unknown: then the complete parser answers."""
+    """The command that was typed, "" if there is none; None if it is unknown: then the complete parser answers."""
     word = next((word for word in argv if not word.startswith("-")), "")
-    return word if word in COMMANDS else None
+    return word if word in ("", *COMMANDS) else None
 
 
 def _run(argv: list[str] | None) -> int:

@@ -17,7 +17,7 @@ from ..engine.run_again import replay, verify
 from ..engine.run_directory import open_run
 from ..results.compared_numbers import Comparison
 from .progress import TerminalProgress
-from .run import EXIT_INCOMPLETE, EXIT_OK
+from .run import EXIT_INCOMPLETE, EXIT_OK, add_shard_argument, shard_option
 from .summary import print_summary
 
 MOST_NUMBERS = 10
@@ -55,6 +55,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     verifying.add_argument(
         "reference", type=Path, nargs="?", metavar="REFERENCE", help="a run or a bundle (default: run it again)"
     )
+    add_shard_argument(verifying)
     verifying.add_argument("--jobs", type=int, help="cells at once (default: cores)")
     verifying.set_defaults(run=run_verify)
     making = commands.add_parser("archive replay", help="make the captures of cells of a run again, bit for bit")
@@ -94,7 +95,7 @@ def run_verify(args: argparse.Namespace) -> int:
         progress = stack.enter_context(TerminalProgress())
         run_dir = stack.enter_context(opened(args.run_dir))
         reference = None if args.reference is None else stack.enter_context(opened(args.reference))
-        verified = verify(run_dir, reference, jobs=args.jobs, progress=progress)
+        verified = verify(run_dir, reference, shard=shard_option(args), jobs=args.jobs, progress=progress)
     then, now = verified.a.kernel, verified.b.kernel
     print(f"kernel: {now}, {'the same' if then == now else f'not the same: {then} in the reference'}")
     for pair in verified.unequal:

@@ -70,6 +70,9 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
         help="only if no kernel made by this checkout's recipe is there, whatever its point release",
     )
     build.add_argument(
+        "--wheels", type=Path, metavar="DIR", help="with --if-missing: take the kernel of a wheel there if it fits"
+    )
+    build.add_argument(
         "--headers-link", type=Path, metavar="LINK", help="point this symbolic link to the kernel's headers"
     )
     listing = verbs.add_parser(
@@ -114,13 +117,19 @@ def _build(args: argparse.Namespace) -> int:
         raise KernelError("--second names a source; leave --source out")
     args.source = Path(load_recipe().second) if args.second else args.source
     build = find_kernel() if args.if_missing and args.source is None else None
+    if build is None and args.wheels is not None:
+        # those of the default release alone: netwarp_kernel_7_3 is the second
+        for wheel in sorted(args.wheels.glob("netwarp_kernel-*.whl")):
+            import_kernel(wheel)
+        build = find_kernel()
     if build is None:
         with Shown() as shown:
             build = build_kernel(args.source, args.jobs, shown.update, incremental=args.incremental)
     if args.headers_link is not None:
-        if build.include is None:
+        if not build.key:
             raise KernelError(f"{build.binary} has no headers beside it; unset NETWARP_KERNEL to set up the apps")
-        _link(args.headers_link, build.include)
+        with Shown("kernel headers") as shown:
+            _link(args.headers_link, build.include or make_headers("x86", shown.update))
     return _say(build, args.json)
 
 

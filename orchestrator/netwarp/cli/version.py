@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from ..core.errors import KernelError
@@ -27,12 +26,12 @@ class Version(argparse.Action):
 
 
 def version_lines() -> list[str]:
-    """netwarp with the commit of its checkout, where git knows one; the guest's kernel; this machine's."""
+    """netwarp with the commit of its checkout or wheel, where one is known; the guest's kernel; this machine's."""
     import platform  # here, as the next: every command has --version, and few need either
 
     from ..store.manifest import git_state
 
-    commit, dirty = git_state(Path(__file__).parent)
+    commit, dirty = git_state()
     of = "" if commit is None else f" (commit {commit}{', with uncommitted changes' if dirty else ''})"
     return [
         f"netwarp {__version__}{of}",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 from ..core.checkout import CHECKOUT
@@ -86,6 +87,11 @@ def family() -> str:
         if kind in known or kind.startswith("opensuse"):
             return known.get(kind, "suse")
     return ""
+
+
+def wheel(name: str) -> str:
+    """The command that installs a wheel into the environment of this Python."""
+    return f"{sys.executable} -m pip install {name}"
 
 
 def as_root(command: str) -> str:

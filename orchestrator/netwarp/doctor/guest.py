@@ -8,11 +8,12 @@ from pathlib import Path
 
 from ..core import invocation
 from ..core.built_programs import BUILD, BUILT_FILES
+from ..core.checkout import INSTALLED
 from ..core.errors import KernelError
 from ..guestkernel import KernelBuild, find_kernel
 from ..guestkernel.cache import kernels_dir
 from ..guestkernel.packaged import PACKAGE, distribution_kernel, is_distribution, time_travels
-from ..guestkernel.recipe import load_recipe
+from ..guestkernel.recipe import PACKAGE_NAMES, load_recipe
 from ..guestkernel.seccomp import Mode, boot_bare, mode_of
 from . import distribution
 from .finding import Finding, answers_in_child, gigabytes
@@ -44,7 +45,9 @@ def kernel() -> Finding:
     if newest is None:
         detail = f"none built from this checkout's recipe in {kernels_dir()}"
         remedy = f"make kernel   (or: {invocation.command('kernel', 'build')})"
-        if not distribution.packs(load_recipe().package):
+        if INSTALLED:
+            remedy = distribution.wheel("netwarp-kernel")
+        elif not distribution.packs(load_recipe().package):
             remedy = f"{invocation.command('kernel', 'build', '--source', 'linux-6.12.tar.xz')}   (from kernel.org)"
         return Finding("guest kernel", "missing", detail, remedy)
     if not time_travels(newest.binary):
@@ -94,8 +97,8 @@ def apps() -> Finding:
     absent = [file.path for file in BUILT_FILES if not (BUILD / file.path).is_file()]
     if absent:
         detail = f"not built: {', '.join(absent)}"
-        return Finding("apps", "missing", detail, "make setup")
-    return Finding("apps", "ok", f"{len(BUILT_FILES)} programs and libraries in build/")
+        return Finding("apps", "missing", detail, "install netwarp's wheel again" if INSTALLED else "make setup")
+    return Finding("apps", "ok", f"{len(BUILT_FILES)} programs and libraries in {BUILD}")
 
 
 def memory() -> Finding:
@@ -119,9 +122,14 @@ def ptrace() -> Finding:
         return Finding("ptrace", "ok", "a child process can be traced")
     if _mode() == "seccomp":
         return Finding("ptrace", "note", "refused; this kernel runs its programs with seccomp filters instead")
-    remedy = distribution.as_root("sysctl -w kernel.yama.ptrace_scope=1")
-    remedy += "; in a container: run it with --cap-add=SYS_PTRACE; or use a kernel of 6.16 or later (docs/kernels.md)"
-    return Finding("ptrace", "missing", "refused; a guest kernel traces its processes", remedy)
+    recipe = load_recipe()
+    second = recipe.second.removeprefix(PACKAGE_NAMES)
+    get = distribution.wheel(f"netwarp-kernel-{second}") if INSTALLED else "netwarp kernel build --second"
+    remedy = f"a kernel that traces nothing: {get}, then NETWARP_KERNEL={second}; or "
+    remedy += distribution.as_root("sysctl -w kernel.yama.ptrace_scope=1")
+    remedy += "; in a container: run it with --cap-add=SYS_PTRACE"
+    detail = f"refused; a guest kernel of {recipe.release} traces its processes"
+    return Finding("ptrace", "missing", detail, remedy)
 
 
 def _mode() -> Mode:

@@ -16,11 +16,13 @@ from typing import TypeVar
 import msgspec
 
 from ..core.built_programs import BUILD, BUILT_FILES
+from ..core.checkout import CHECKOUT, INSTALLED
 from ..core.errors import BackendUnavailable, CaptureError, SpecError, StoreError
 from ..core.invocation import command
 from ..core.types import Cell, CellOutcome, Outcome
 from ..experiment import list_profiles
 from ..experiment.problems import nearest
+from ..guestkernel.cache import kernels_dir
 from ..measure import calibration
 from ..measure.calibration import (
     ON_THE_WALL_CLOCK,
@@ -314,8 +316,8 @@ def calibration_key(chosen: Chosen) -> str:
 
 
 def folder() -> Path:
-    """results/calibration of this checkout."""
-    return BUILD.parent / "results" / "calibration"
+    """results/calibration of this checkout; beside the kernels' cache if there is no checkout."""
+    return kernels_dir().parent / "calibration" if INSTALLED else CHECKOUT / "results" / "calibration"
 
 
 def stored(chosen: Chosen, *, profiles: bool = False) -> Path:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..core.errors import BackendUnavailable, NetwarpError, SpecError
+from ..core.extras import install_extra
 from ..core.types import Cell
 from ..sandbox import Interrupted, VirtualBackend
 from ..store.cell_archive import cell_to_bytes
@@ -71,8 +72,7 @@ def need_distributed() -> None:
         import distributed  # noqa: F401
     except ModuleNotFoundError as error:
         raise BackendUnavailable(
-            "--executor dask needs dask.distributed, which is not installed: pip install 'netwarp[cluster]'; "
-            "in a checkout: .venv/bin/pip install --editable '.[cluster]'"
+            f"--executor dask needs dask.distributed, which is not installed: {install_extra('cluster')}"
         ) from error
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.errors import SpecError, StoreError
+from ..core.extras import install_extra
 from ..store.run_dir import RunDir
 
 if TYPE_CHECKING:
@@ -35,8 +34,7 @@ def need_polars() -> None:
         import polars  # noqa: F401
     except ModuleNotFoundError as error:
         raise SpecError(
-            "data frames and Parquet files need polars, which is not installed: "
-            f"{shlex.quote(sys.executable)} -m pip install polars pandas pyarrow"
+            f"data frames and Parquet files need polars, which is not installed: {install_extra('data')}"
         ) from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,7 @@ from .read_outputs import OutputReader, OwnMetric, known_metrics, read_metrics
 from .sections import check_references, read_overrides
 from .toml_positions import Item, parse_toml, read_bounded
 
+log = logging.getLogger(__name__)
 EXPERIMENTS = CHECKOUT / "experiments"
 SPEC_NAME = "spec.toml"
 DEFAULT_SEED = 1
@@ -110,9 +112,11 @@ def find_spec(path_or_name: str | Path) -> Path:
     candidates = [path, path / SPEC_NAME]
     if NAME.fullmatch(str(path_or_name)):
         candidates += [Path("experiments") / path / SPEC_NAME, EXPERIMENTS / path / SPEC_NAME]
-    for candidate in candidates:
-        if candidate.is_file():
-            return candidate
+    found = [candidate for candidate in candidates if candidate.is_file()]
+    if found:
+        if found[-1].is_relative_to(EXPERIMENTS) and not found[0].samefile(found[-1]):
+            log.warning("%s is %s here; the experiment of that name is %s", path_or_name, found[0], found[-1])
+        return found[0]
     names = sorted(p.parent.name for p in EXPERIMENTS.glob("*/spec.toml"))
     raise SpecError(
         f"there is no spec file '{path_or_name}', no folder of that name with a spec.toml, and no such experiment"

@@ -108,12 +108,13 @@ def find_build(name: str, beside: Path) -> KernelBuild | None:
 def toolchain() -> str:
     """Compiler, linker and C library as one line: the binary depends on all three."""
     lines = []
-    for tool in ("gcc", "ld"):
+    # getconf, not this Python: the compiler may be that of another root (setup/wheels.sh)
+    for command in (["gcc", "--version"], ["ld", "--version"], ["getconf", "GNU_LIBC_VERSION"]):
         answer = subprocess.run(
-            [tool, "--version"], capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C"}
+            command, capture_output=True, text=True, check=command[0] != "getconf", env={**os.environ, "LC_ALL": "C"}
         )
-        lines.append(answer.stdout.splitlines()[0])
-    return ", ".join([*lines, os.confstr("CS_GNU_LIBC_VERSION") or "another C library"])
+        lines.append((answer.stdout.splitlines() or ["another C library"])[0])
+    return ", ".join(lines)
 
 
 def kernel_key(source: KernelSource, recipe: Recipe, compiler: str) -> str:

@@ -1,4 +1,5 @@
-"""The cache of built kernels: `<cache>/kernels/<key>/{linux, include/, config, build.log, build.json}`.
+"""The cache of built kernels: `<cache>/kernels/<key>/{linux, include/, config, build.log, build.json}`; and the kernels
+that were installed as wheels (netwarp-kernel, netwarp-kernel-7.3), which have the same directories.
 
 A kernel appears by one rename of a finished directory, and is used only while its binary has the hash in its
 build.json. The remains of an interrupted build are never read, and the next build removes them.
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import fcntl
+import importlib.util
 import json
 import logging
 import os
@@ -24,6 +26,7 @@ from .source import file_sha256
 
 log = logging.getLogger(__name__)
 RECORD = "build.json"
+WHEELS = "netwarp_kernels"
 _FORMAT = 1
 _WORK = ".building-"
 _KINDS = ("package", "tarball", "directory")
@@ -60,25 +63,33 @@ def kernels_dir() -> Path:
 
 
 def list_kernels() -> list[KernelBuild]:
-    """Every usable kernel of the cache, the newest first. Plain files there (logs) are ignored without a warning."""
-    try:
-        folders = [path for path in kernels_dir().iterdir() if path.is_dir() and not path.name.startswith(".")]
-    except FileNotFoundError:
-        return []
-    builds = [build for path in folders if (build := read_build(path)) is not None]
+    """Every usable kernel of the cache and of wheels, the newest first. Plain files there (logs) are ignored without a
+    warning.
+    """
+    folders: dict[str, Path] = {}
+    for place in (*_wheels(), kernels_dir()):
+        with contextlib.suppress(FileNotFoundError):
+            folders |= {path.name: path for path in place.iterdir() if path.is_dir() and not path.name.startswith(".")}
+    builds = [build for path in folders.values() if (build := read_build(path)) is not None]
     return sorted(builds, key=lambda build: (build.built_at, build.key), reverse=True)
+
+
+def _wheels() -> list[Path]:
+    """The package netwarp_kernels, which all wheels of kernels share (setup/pack_wheels.py)."""
+    spec = importlib.util.find_spec(WHEELS)
+    return [] if spec is None else [Path(place) for place in spec.submodule_search_locations or ()]
 
 
 def find_kernel(key: str | None = None, recipe: Recipe | None = None) -> KernelBuild | None:
     """The kernel for guests, or None if it must be built first (`netwarp kernel build`).
 
-    key: a kernel's key, or a unique prefix of one. Without it: the executable that NETWARP_KERNEL names, otherwise the
-    newest kernel made by this checkout's recipe, preferably from the distribution's package of the recipe's release: a
-    kernel from a user's own tree, or of another release, is the default only if there is no other. Raises KernelError
-    if NETWARP_KERNEL names no kernel, or if several keys begin with `key`.
+    key: a kernel's key, or a unique prefix of one. Without it: the executable or release that NETWARP_KERNEL names,
+    else the newest kernel made by this checkout's recipe, preferably from the distribution's package of the recipe's
+    release: a kernel from a user's own tree, or of another release, is the default only if there is no other. Raises
+    KernelError if NETWARP_KERNEL names no kernel, or if several keys begin with `key`.
     """
     if key is None and os.environ.get("NETWARP_KERNEL"):
-        return _from_environment(Path(os.environ["NETWARP_KERNEL"]))
+        return _from_environment(os.environ["NETWARP_KERNEL"])
     builds = list_kernels()
     if key is not None:
         fitting = [build for build in builds if build.key.startswith(key)]
@@ -118,7 +129,7 @@ def find_binary(sha256: str) -> KernelBuild | None:
     """The kernel of the cache, or that NETWARP_KERNEL names, whose executable has this hash."""
     builds = list_kernels()
     if os.environ.get("NETWARP_KERNEL"):
-        builds.append(_from_environment(Path(os.environ["NETWARP_KERNEL"])))
+        builds.append(_from_environment(os.environ["NETWARP_KERNEL"]))
     return next((build for build in builds if build.sha256 == sha256), None)
 
 
@@ -210,8 +221,12 @@ def install(folder: Path, key: str) -> KernelBuild:
     return build
 
 
-def _from_environment(binary: Path) -> KernelBuild:
-    binary = binary.expanduser().absolute()
+def _from_environment(name: str) -> KernelBuild:
+    if re.fullmatch(r"\d+\.\d+(\.\d+)?", name):
+        if (build := find_named(name)) is None:
+            raise KernelError(f"NETWARP_KERNEL={name}: no kernel of that release is built or installed")
+        return build
+    binary = Path(name).expanduser().absolute()
     if (
         (binary.parent / RECORD).is_file()
         and (build := read_build(binary.parent)) is not None

@@ -1,4 +1,5 @@
-"""A built kernel as one file, for machines that do not build it: a tar archive of its directory in the cache.
+"""A built kernel as one file, for machines that do not build it: a tar archive of its directory in the cache, or a
+wheel.
 
 An imported kernel is checked like any kernel of the cache: its binary must have the hash in its build.json.
 """
@@ -10,12 +11,13 @@ import os
 import re
 import shutil
 import tarfile
+import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 from ..core.errors import KernelError
-from .cache import RECORD, KernelBuild, install, kernels_dir, read_build, workspace
+from .cache import RECORD, WHEELS, KernelBuild, install, kernels_dir, read_build, workspace
 
 PARTS = ("linux", RECORD, "config", "include")
 """Of a kernel's directory; without the log of its build, which names places of the machine that built it."""
@@ -56,11 +58,13 @@ def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def import_kernel(file: Path, enter: Callable[[str], None] = lambda stage: None) -> KernelBuild:
-    """Put the kernel of an exported file into the cache. If a kernel with the same hash is there already, that one is
-    returned.
+    """Put the kernel of an exported file, or of a wheel (.whl), into the cache. If a kernel with the same hash is there
+    already, that one is returned.
 
     Raises KernelError: the file cannot be read, holds other files, or its binary differs from the exported one.
     """
+    if file.suffix == ".whl":
+        return _import_wheel(file, enter)
     try:
         with gzip.open(file) as packed, tarfile.open(fileobj=packed, mode="r:") as archive:
             members = archive.getmembers()
@@ -71,13 +75,36 @@ def import_kernel(file: Path, enter: Callable[[str], None] = lambda stage: None)
                 folder = place / key
                 for member in members:
                     _extract(archive, member, place)
-                build = read_build(folder)
-                if build is None:
-                    raise KernelError(f"{file}: its kernel is not the one that its build.json states; export it again")
-                there = read_build(kernels_dir() / key) if (kernels_dir() / key).exists() else None
-                return there if there is not None and there.sha256 == build.sha256 else install(folder, key)
+                return _checked(file, folder)
     except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
         raise KernelError(f"{file}: is no kernel that netwarp exported, or was damaged: {error}") from error
+
+
+def _import_wheel(file: Path, enter: Callable[[str], None]) -> KernelBuild:
+    """As import_kernel."""
+    try:
+        with zipfile.ZipFile(file) as wheel:
+            names = [PurePosixPath(name) for name in wheel.namelist()]
+            (record,) = (name for name in names if name.parts[:1] == (WHEELS,) and name.name == RECORD)
+            with workspace(record.parent.name, enter) as place:
+                folder = place / record.parent.name
+                folder.mkdir()
+                for name in (record.parent / part for part in ("linux", RECORD, "config")):
+                    (folder / name.name).write_bytes(wheel.read(str(name)))
+                (folder / "linux").chmod(0o755)
+                return _checked(file, folder)
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise KernelError(f"{file}: is no wheel of a kernel, or was damaged: {error}") from error
+
+
+def _checked(file: Path, folder: Path) -> KernelBuild:
+    """Move an unpacked kernel into the cache. Raises KernelError if it is not the one that was built."""
+    build = read_build(folder)
+    if build is None:
+        raise KernelError(f"{file}: its kernel is not the one that its build.json states; export it again")
+    place = kernels_dir() / folder.name
+    there = read_build(place) if place.exists() else None
+    return there if there is not None and there.sha256 == build.sha256 else install(folder, folder.name)
 
 
 def _key(file: Path, members: list[tarfile.TarInfo]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import json
 import os
 import platform
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from ..core.checkout import CHECKOUT, INSTALLED
 from ..core.types import Frozen
 from ..core.version import __version__
 from .run_dir import FORMAT_VERSION
@@ -91,12 +93,16 @@ def now_utc() -> str:
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def git_state(where: Path) -> tuple[str | None, bool | None]:
-    """(commit, whether tracked files differ from it) of the checkout that contains a path; None outside a checkout."""
+def git_state() -> tuple[str | None, bool | None]:
+    """(commit, whether tracked files differ from it) of netwarp's checkout, or (commit, False) of its wheel; None where
+    neither is known.
+    """
+    if INSTALLED:
+        return json.loads((CHECKOUT / "commit.json").read_bytes())["commit"], False
 
     def git(*arguments: str) -> str | None:
         try:
-            done = subprocess.run(["git", "-C", str(where), *arguments], capture_output=True, text=True, check=False)
+            done = subprocess.run(["git", "-C", str(CHECKOUT), *arguments], capture_output=True, text=True, check=False)
         except FileNotFoundError:
             return None
         return done.stdout.strip() if done.returncode == 0 else None
@@ -136,7 +142,7 @@ def new_manifest(
     software: dict[str, str],
 ) -> Manifest:
     """A manifest of a run that starts now. kernel: (release, SHA-256)."""
-    commit, dirty = git_state(Path(__file__).parent)
+    commit, dirty = git_state()
     return Manifest(
         format_version=FORMAT_VERSION,
         netwarp_version=__version__,

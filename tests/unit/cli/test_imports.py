@@ -10,11 +10,10 @@ from netwarp.cli import COMMANDS, HOMES, make_parser
 from support.captures import recorded
 
 SAYS_MODULES = """
-import sys
+import atexit, sys
 from netwarp.cli import main
-status = main(sys.argv[1:])
-print(*sys.modules, file=sys.stderr)
-sys.exit(status)
+atexit.register(lambda: print(*sys.modules, file=sys.stderr))
+sys.exit(main(sys.argv[1:]))
 """
 OTHERS = ("rich", "pyroute2", "jinja2", "plotly", "matplotlib", "tree_sitter", "zstandard", "asyncio", "hashlib")
 ROOMS = ("present", "results", "measure", "sandbox", "store", "testbed", "plan", "experiment", "doctor", "guestkernel")
@@ -40,6 +39,12 @@ def test_a_capture_as_json_needs_its_own_protocol_only() -> None:
 def test_a_capture_as_text_needs_no_report() -> None:
     text = modules("analyze", *recorded("tcp", "a", ["p1"]))
     assert not text & {"jinja2", "plotly", "numpy.ma", "netwarp.results", "netwarp.store", "netwarp.plan"}
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_what_netwarp_is_needs_no_command(option: str) -> None:
+    found = modules(option)
+    assert not found & {"rich", "numpy", "pyroute2", "jinja2", "plotly", "matplotlib", "tree_sitter", "netwarp.engine"}
 
 
 def test_the_table_of_commands_is_what_they_declare() -> None:

@@ -112,7 +112,7 @@ def test_without_polars_nothing_is_run(monkeypatch: pytest.MonkeyPatch, tmp_path
         lambda: netwarp.run("choi2009", out=tmp_path / "run", parquet=True),
         lambda: netwarp.analyze(tmp_path, parquet=True),
     ):
-        with pytest.raises(netwarp.SpecError, match=r"-m pip install polars pandas pyarrow"):
+        with pytest.raises(netwarp.SpecError, match=r"make setup EXTRAS=all"):
             call()
     assert list(tmp_path.iterdir()) == []
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...core.errors import BackendUnavailable, SpecError
 from ...core.executables import find_executable
+from ...core.extras import install_extra
 from .commands import LinkCommand
 
 GROUP = "netwarp"
@@ -63,7 +64,7 @@ def read_inventory(path: Path) -> Inventory:
     if program is None:
         raise BackendUnavailable(
             "inventories are read by Ansible, and there is no ansible-inventory here: "
-            f"{sys.executable} -m pip install ansible-core, or apt-get install ansible-core"
+            f"{install_extra('hosts')}, or apt-get install ansible-core"
         )
     done = subprocess.run(
         [program, "-i", str(path.absolute()), "--list"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
