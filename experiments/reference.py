@@ -121,9 +121,9 @@ def numbers(name: str) -> str:
         lines += [line for item in _items(filled(longer.read_text(), claims)) for line in [*_wrapped(item), ""]]
     if (place / "figures" / f"{made['key_figure']}.svg").exists():
         lines += [f"![key figure](../../results/reference/{name}/figures/{made['key_figure']}.svg)", ""]
-    lines += [*_grid(grid, grid.first, "the paper says"), "", *_wrapped(SIGNS), ""]
+    lines += [*_grid(grid, grid.first, "The paper says"), "", *_wrapped(SIGNS), ""]
     if grid.causes:
-        lines += [*_grid(grid, grid.causes, "because, says the paper"), ""]
+        lines += [*_grid(grid, grid.causes, "Because, it says"), ""]
     lines += [
         "All of it:",
         "",
@@ -204,14 +204,16 @@ def _items(text: str) -> list[str]:
 
 
 def _grid(grid: ClaimGrid, claims: Sequence[Statement], title: str) -> list[str]:
-    """A row a claim: its words, and sign and number of each source."""
-    lines = [f"| {title} | {' | '.join(head for _, head in grid.columns)} |", f"| --- |{' --- |' * len(grid.columns)}"]
+    """An item a claim: its words, and sign and number of each source. A table would have lines of any length."""
+    lines = [f"{title}:", ""]
     for claim in claims:
-        fields = [
-            " ".join(filter(None, [VERDICTS[field.verdict][0] if field.verdict else "", field.text, field.note]))
-            for field in grid.row(claim)
-        ]
-        lines.append(f"| {' | '.join([f'**{claim.id}** {claim.text}', *fields])} |")
+        said = []
+        for (name, head), field in zip(grid.columns, grid.row(claim), strict=True):
+            sign = VERDICTS[field.verdict][0] if field.verdict else ""
+            words = " ".join(filter(None, [head, sign, field.text, f"({field.note})" if field.note else ""]))
+            if field.text:
+                said.append(f"**{words}**" if name == "measured" else words)
+        lines += _wrapped(f"- **{claim.id}** {claim.text.rstrip('.')}: {'; '.join(said)}")
     return lines
 
 
