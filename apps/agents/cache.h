@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache: segments of one direction of a connection that the receiver has not acknowledged, in order of their
- * sequence numbers, at most CACHE_MAX or as many as were asked for. Pure.
+ * sequence numbers, at most CACHE_MAX or as many as were asked for. agent.c makes one for each connection,
+ * snoop.c and mtcp.c fill it and send again from it. Pure.
  */
 #ifndef NETWARP_CACHE_H
 #define NETWARP_CACHE_H

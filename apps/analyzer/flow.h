@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds and creates flows and the paths they use, and adds packets to their totals. */
+/*
+ * Finds and creates flows and the paths they use, and adds packets to their totals: for analyzer.c, and for
+ * tcp.c and association.c, which decide when a packet begins a new flow.
+ */
 #ifndef ANALYZER_FLOW_H
 #define ANALYZER_FLOW_H
 

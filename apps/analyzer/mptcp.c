@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* MPTCP's options about the connection, one row each: RFC 8684 section 3. */
+/* MPTCP's options about the connection, one row each: RFC 8684 section 3. Called by tcp.c. */
 #include "mptcp.h"
 #include "flow.h"
 

@@ -1,4 +1,8 @@
-"""Analyses finished cells, writes the tables of a run and makes its report. Each step reads files and writes files."""
+"""Analyses finished cells, writes the tables of a run and makes its report. Each step reads files and writes files.
+
+`analyze` and `report` are the library's (netwarp.analyze, netwarp.report) and the command line's; running.py and
+merging.py use the steps.
+"""
 
 from __future__ import annotations
 

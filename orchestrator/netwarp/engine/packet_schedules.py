@@ -1,4 +1,7 @@
-"""Schedules of packets: grows the plan of a run by them, and writes the smallest with which a claim does not hold."""
+"""Schedules of packets: grows the plan of a run by them, and writes the smallest with which a claim does not hold.
+
+running.py grows the plan after each round of cells; it and analysis.py have the counterexamples written.
+"""
 
 from __future__ import annotations
 

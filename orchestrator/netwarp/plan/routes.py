@@ -1,4 +1,7 @@
-"""Computes the routes of a flow, the links of each of its paths in both directions; and draws phases from the seed."""
+"""Computes the routes of a flow, the links of each of its paths in both directions; and draws phases from the seed.
+
+flows.py reads paths and phases with it, timeline.py phases; cell.py makes the cells of them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Words about two runs: how many numbers agree or changed, the mean offsets, the claims judged differently."""
+"""Words about two runs: how many numbers agree or changed, the mean offsets, the claims judged differently.
+
+For the terminal (cli/agree.py) and the page (pages/comparison.py); `results` has judged the numbers.
+"""
 
 from __future__ import annotations
 

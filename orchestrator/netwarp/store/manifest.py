@@ -1,4 +1,7 @@
-"""manifest.json: everything needed to say what a run was, and to repeat it."""
+"""manifest.json: everything needed to say what a run was, and to repeat it.
+
+`engine` writes it; reports, comparisons and merges read it, also that of an old run: a new field needs a default.
+"""
 
 from __future__ import annotations
 

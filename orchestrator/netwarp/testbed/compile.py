@@ -1,5 +1,8 @@
 """Compiles a cell into steps: everything that cell-init does for it, and the answers that the kernel must give when the
 network is read back.
+
+The back ends (`sandbox`) compile a cell before they run it, `measure` once more to read what it left. Steps take
+virtual time: another step, or another order, gives other captures.
 """
 
 from __future__ import annotations

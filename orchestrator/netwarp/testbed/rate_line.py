@@ -3,6 +3,7 @@
 Below htb a packet leaves when its sending begins; on a link of constant rate, netem's, when it ends. So the qdiscs of
 such a direction are those of the pair's near end, and the link's own interface holds each packet for its sending time:
 netem again, in which nothing waits. Packets go there by filters at the link's interface, and come back with a mark.
+Only shaping.py makes these.
 """
 
 from __future__ import annotations

@@ -7,6 +7,9 @@ blackhole  the root is changed in place so that it loses every new packet; queue
 link       an interface goes administratively down (`ip link`, see compile.py); the qdiscs stay.
 repair     after a cut: both qdiscs are created anew; after a blackhole: the root is restored.
 change     in place, of what differs. A rate that changes is htb's from the start (qdiscs.py, rate_line.py).
+
+compile.py makes steps of the requests; readback.py compares `expected` with what the kernel says. Each request takes
+virtual time, so another request, or another order, gives other captures.
 """
 
 from __future__ import annotations
@@ -267,6 +270,7 @@ class Shaping:
         """A seed from (cell's seed, link, direction), so that variants of a cell meet the same losses. Each new
         generation of the qdisc has another one.
         """
+        # the text is hashed: another one gives other losses for the same seed
         text = f"{self._seed}/{direction.link}/{direction.name}/{direction.generation}/{stage}"
         if direction.turn and stage == 0:  # the rate's stage draws nothing
             text += f"/{direction.turn}"
