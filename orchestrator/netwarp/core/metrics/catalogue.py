@@ -51,7 +51,9 @@ class CatalogueMetric:
     and means of them; "sample": times of the kernel's samples; "flow": the duration of the flow, for amounts and rates;
     "none": a property of the machine, which two machines need not share.
 
-    definition: a sentence for docs/metrics.md.
+    unit: one of tolerance.COUNTS ("packets", "events") for what is counted one by one, else "s", "bytes", "bit/s",
+    "ratio": another one is free text, compared like a rate. title: the name in reports. definition: a sentence for
+    docs/metrics.md.
     """
 
     name: str
