@@ -23,6 +23,7 @@ TOP = {path.split("/")[0] for path in TRACKED if "/" in path} - {"results"}
 RUN = {"captures", "results"}
 """Rooms whose names are also words of a run's directory."""
 CODE = re.compile(r"`([^`\n]+)`")
+COMMANDS = re.compile(r"^ *```(?:sh|text)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
@@ -67,7 +68,8 @@ def missing(word: str) -> bool:
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_files_and_tests_named_are_there(page: Path) -> None:
-    words = {word.partition("::")[0] for code in CODE.findall((ROOT / page).read_text()) for word in code.split()}
+    text = (ROOT / page).read_text()
+    words = {word.partition("::")[0] for code in CODE.findall(text) + COMMANDS.findall(text) for word in code.split()}
     assert sorted(word for word in words if missing(word)) == []
 
 
