@@ -26,13 +26,17 @@ if [ -z "$who" ]; then
 fi
 
 cd "$place"
-now() { date +%s.%N; }
-since() { python3 -c 'import sys; print(f"{float(sys.argv[2]) - float(sys.argv[1]):.0f} s")' "$1" "$(now)"; }
+# Of all so far; CPU is that of the two cores together, and does not ask what else the machine does.
+since_start() {
+	times >times.txt
+	awk -v wall=$SECONDS 'NR == 2 { for (i = 1; i <= 2; i++) { split($i, t, /[ms]/); cpu += t[1] * 60 + t[2] }
+		printf "%d s (CPU %.0f s)\n", wall, cpu }' times.txt
+}
 netwarp=env/bin/netwarp
-start=$(now)
+SECONDS=0
 python3 -m venv env
 env/bin/pip install --quiet --no-index --find-links /handed/wheels netwarp
-installed=$(since "$start")
+since_start >installed.txt
 $netwarp doctor || true
 # With a report; where the machine lacks something, a part
 part=(--where outage='10 s' --where reading=rtt)
@@ -48,7 +52,7 @@ if [ "$case" = no-ptrace ]; then
 	export NETWARP_KERNEL=7.3
 fi
 run first
-first=$(since "$start")
+since_start >first.txt
 [ -s first/report/index.html ]
 if [ "$case" = no-ptrace ]; then
 	# 7.3 is another kernel than the references': its captures are those that it gives where it may trace
@@ -77,4 +81,4 @@ if [ "$case" = user ]; then
 		NETWARP_KERNEL=7.3 NETWARP_SECCOMP=off run /var/tmp/of-7.3 --no-report
 	fi
 fi
-echo "ROW $installed | $first | $said"
+echo "ROW $(cat installed.txt) | $(cat first.txt) | $said"

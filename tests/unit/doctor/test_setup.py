@@ -126,3 +126,12 @@ def test_a_failing_debootstrap_is_said_with_its_last_words(path: Path, tmp_path:
     assert "no such archive" in done.stderr
     root = tmp_path / "build/bare/root"
     assert f"{code} {root} http://b.test/\n" in (tmp_path / "build/bare/debootstrap.log").read_text()
+
+
+def test_extras_are_installed_on_request() -> None:
+    """Those of the tests' lock: it has all of them, by hash."""
+    assert '"" = all' in make("-n", "-B", "setup") and '"all" = all' in make("-n", "-B", "setup", "EXTRAS=all")
+
+
+def test_a_wheel_s_kernel_is_taken_unless_a_build_is_asked_for() -> None:
+    assert "--wheels dist" in make("-n", "kernel") and "--wheels" not in make("-n", "kernel", "KERNEL=build")
