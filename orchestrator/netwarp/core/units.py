@@ -51,21 +51,21 @@ _UNITS: dict[str, tuple[Kind, Fraction]] = {
     "bdp": ("bdp", Fraction(1)),
 }
 _BASE: dict[Kind, str] = {"time": "ns", "data": "B", "rate": "bit/s", "packets": "packets"}
-_HINTS = {
-    "bps": 'write "bit/s" (tc reads bps as bytes)',
-    "kbps": 'write "kbit/s"',
-    "mbps": 'write "Mbit/s"',
-    "gbps": 'write "Gbit/s"',
-    "b/s": 'rates are in bit/s, e.g. "500 kbit/s"',
-    "kb/s": 'rates are in bit/s, e.g. "500 kbit/s"',
-    "mb/s": 'rates are in bit/s, e.g. "10 Mbit/s"',
-    "sec": 'write "s"',
-    "seconds": 'write "s"',
-    "µs": 'write "us"',
-    "μs": 'write "us"',
-    "kb": 'write "kB" (1000 B) or "KiB" (1024 B)',
-    "bytes": 'write "B"',
-    "byte": 'write "B"',
+_HINTS: dict[str, tuple[Kind, str]] = {
+    "bps": ("rate", 'write "bit/s" (tc reads bps as bytes)'),
+    "kbps": ("rate", 'write "kbit/s"'),
+    "mbps": ("rate", 'write "Mbit/s"'),
+    "gbps": ("rate", 'write "Gbit/s"'),
+    "b/s": ("rate", 'rates are in bit/s, e.g. "500 kbit/s"'),
+    "kb/s": ("rate", 'rates are in bit/s, e.g. "500 kbit/s"'),
+    "mb/s": ("rate", 'rates are in bit/s, e.g. "10 Mbit/s"'),
+    "sec": ("time", 'write "s"'),
+    "seconds": ("time", 'write "s"'),
+    "µs": ("time", 'write "us"'),
+    "μs": ("time", 'write "us"'),
+    "kb": ("data", 'write "kB" (1000 B) or "KiB" (1024 B)'),
+    "bytes": ("data", 'write "B"'),
+    "byte": ("data", 'write "B"'),
 }
 _NUMBER = re.compile(r"([+-]?)((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*(.*)", re.ASCII | re.DOTALL)
 LONGEST_TEXT = 64
@@ -99,7 +99,7 @@ def parse_quantity(text: str, kind: Kind | None = None) -> Quantity:
         raise QuantityError(f"{shown} is not a number with its unit{example}")
     sign, digits, unit = match.groups()
     if unit not in _UNITS:
-        raise QuantityError(f"{shown}: {_unknown_unit(unit)}{example}")
+        raise QuantityError(f"{shown}: {_unknown_unit(unit, kind)}{example}")
     unit_kind, scale = _UNITS[unit]
     # "1" of a ratio may be the whole or 1 %, "0.5" a half or half of a percent; "1e-5" and "0" are one thing only
     plain = "e" not in digits.lower() and Fraction(digits) != 0
@@ -197,10 +197,12 @@ def _plain(value: Fraction) -> str:
     return f"{number:f}" if number.adjusted() >= -6 else str(number)
 
 
-def _unknown_unit(unit: str) -> str:
-    if hint := _HINTS.get(unit.casefold()):
+def _unknown_unit(unit: str, kind: Kind | None) -> str:
+    """What to write instead: of the kind that is needed, since the unit of another one would be the next mistake."""
+    hint_kind, hint = _HINTS.get(unit.casefold(), (None, ""))
+    if hint and kind in (None, hint_kind):
         return f"unknown unit {unit[:16]!r}, {hint}"
-    known = {name.casefold(): name for name in _UNITS if name}
+    known = {name.casefold(): name for name, (of, _) in _UNITS.items() if name and kind in (None, of)}
     near = difflib.get_close_matches(unit.casefold(), known, n=1)
-    guess = f', did you mean "{known[near[0]]}"?' if near else f" (known: {', '.join(sorted(filter(None, _UNITS)))})"
-    return f"unknown unit {unit[:16]!r}{guess}"
+    guess = f', did you mean "{known[near[0]]}"?' if near else f" (known: {', '.join(sorted(known.values()))})"
+    return f"unknown unit {unit[:16]!r}{f' of {WORDS[kind]}' if kind else ''}{guess}"

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..core.errors import CaptureError, SpecError
+from ..core.errors import CaptureError
 from ..core.invocation import command
 from ..core.outputs import expression_of
 from ..core.types import CellOutcome, Check, Measurement, Outcome
@@ -22,7 +22,7 @@ from ..store.environment import Environment
 from ..store.manifest import Manifest
 from ..store.plan_file import read_plan
 from ..store.run_dir import CellDir, Judgement, RunDir, read_json, write_json
-from ..store.tables import TableRow, Tables, read_rows
+from ..store.tables import TableRow, Tables, no_metric, read_rows
 from .data_frames import load_run
 
 if TYPE_CHECKING:
@@ -175,8 +175,7 @@ class Run:
         measured = self.table("measurements")
         rows = [row | cells[row["cell_id"]] for row in measured if row["metric"] == name]
         if not rows:
-            known = sorted({str(row["metric"]) for row in measured})
-            raise SpecError(f"{self.path}: no cell has the metric {name!r}; there is: {', '.join(known) or 'none'}")
+            raise no_metric(self.path, name, {str(row["metric"]) for row in measured})
         return rows
 
     @cached_property

@@ -221,6 +221,8 @@ def _where(spec: Spec, where: Sequence[tuple[str, str]]) -> Levels:
         if level_spec is None and level != DOES_NOT_APPLY:
             known = [level.name for level in factor.levels]
             more = "; the others are found while it runs" if factor.schedule is not None else ""
+            if "," in level:
+                more += f"; for several of them, --where {name}=... once for each"
             problems.add_at("--where", 0, text, f'factor "{name}" has the levels: {", ".join(known)}{more}')
         chosen.setdefault(name, []).append(level_spec.name if level_spec is not None else DOES_NOT_APPLY)
     problems.check()

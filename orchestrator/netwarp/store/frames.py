@@ -10,11 +10,11 @@ from pathlib import Path
 
 import polars as pl
 
-from ..core.errors import SpecError, StoreError
+from ..core.errors import StoreError
 from ..core.metrics.catalogue import METRICS
 from ..core.units import base_values
 from .run_dir import RunDir, write_atomic
-from .tables import INTEGERS, Tables, unguarded
+from .tables import INTEGERS, Tables, no_metric, unguarded
 
 NAMES = frozenset(("experiment", "flow", "metric", "outcome", "unit"))
 """Columns of few different texts, kept as Categorical: a fifth of the memory."""
@@ -83,8 +83,7 @@ class RunFrames:
         """
         rows = self.measurements.filter(pl.col("metric") == name).drop("metric")
         if rows.is_empty():
-            there = ", ".join(sorted(self.measurements["metric"].unique().to_list())) or "none"
-            raise SpecError(f"{self.path}: no cell has the metric {name!r}; there is: {there}")
+            raise no_metric(self.path, name, self.measurements["metric"].unique().to_list())
         return rows.join(self.cells, on="cell_id", how="left", maintain_order="left")
 
     def table(self, name: str) -> pl.DataFrame:

@@ -5,14 +5,16 @@ but frames.py, which takes from here which columns are numbers.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from pathlib import Path
 
 import msgspec
 
-from ..core.errors import StoreError
+from ..core.errors import SpecError, StoreError
+from ..core.metrics.catalogue import HEADLINE
 from ..core.outputs import Metric, Source, looks_like_a_formula
+from ..experiment.problems import nearest
 from .run_dir import RunDir, read_json
 
 TableRow = dict[str, str | float | None]
@@ -72,6 +74,12 @@ class Tables:
             {column: _value(field) if column in self.numbers else unguarded(field) for column, field in row.items()}
             for row in each_row(self.path(name))
         ]
+
+
+def no_metric(run: Path, name: str, there: Collection[str]) -> SpecError:
+    """The error where no cell of a run has a metric: what may be meant, or what there is, the most wanted first."""
+    known = [*(metric for metric in HEADLINE if metric in there), *sorted(there)]
+    return SpecError(f"{run}: no cell has the metric {name!r}{nearest(name, known)}")
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:

@@ -57,6 +57,10 @@ def test_a_metric_as_rows_with_the_levels_of_its_cells(tmp_path: Path) -> None:
     assert {row["outage"] for row in rows} >= {"0 s"} and {row["outcome"] for row in rows} == {"COMPLETED"}
     with pytest.raises(netwarp.SpecError, match=r"no cell has the metric 'nothing'; there is: .*goodput_bit_s"):
         run.metric("nothing")
+    with pytest.raises(
+        netwarp.SpecError, match=r"no cell has the metric 'goodput_bits', did you mean \"goodput_bit_s\"\?"
+    ):
+        run.metric("goodput_bits")
 
 
 def test_a_run_that_is_partly_there(tmp_path: Path) -> None:

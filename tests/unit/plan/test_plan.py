@@ -206,6 +206,7 @@ def test_where_compares_quantities() -> None:
     ("where", "says"),
     [
         ([("x", "4 s")], 'factor "x" has the levels: 1 s, 2 s, 3 s'),
+        ([("x", "1 s,2 s")], "1 s, 2 s, 3 s; for several of them, --where x=... once for each"),
         ([("xx", "1 s")], 'there is no factor "xx", did you mean'),
         ([("x", "-")], "no cell is left: none has x=-"),
     ],
