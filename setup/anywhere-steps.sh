@@ -38,10 +38,18 @@ python3 -m venv env
 env/bin/pip install --quiet --no-index --find-links /handed/wheels netwarp
 since_start >installed.txt
 $netwarp doctor || true
-# With a report; where the machine lacks something, a part
+# With a report; of the experiment a part, where the machine lacks something, and where only one reference was handed in (anywhere.sh --part)
 part=(--where outage='10 s' --where reading=rtt)
-[ "$case" != user ] || part=()
+references=(/handed/references/*)
+if [ "$case" = user ] && [ ${#references[@]} -gt 1 ]; then part=(); fi
 run() { $netwarp run choi2009 --only outages "${part[@]}" --out "$@"; }
+if [ "$case" = no-shm ]; then
+	! run refused 2>said
+	cat said
+	grep -q 'mount a tmpfs on /dev/shm' said
+	echo "ROW $(cat installed.txt) | none | says that worker processes need /dev/shm"
+	exit
+fi
 if [ "$case" = no-ptrace ]; then
 	status=0
 	run refused 2>said || status=$?
@@ -68,7 +76,7 @@ fi
 [ -n "$said" ]
 if [ "$case" = user ]; then
 	equal=0
-	for reference in /handed/references/*; do
+	for reference in "${references[@]}"; do
 		cp "$reference" .
 		$netwarp archive verify "${reference##*/}" --shard 1/10 | tee verified
 		equal=$((equal + $(awk '/ equal byte for byte, 0 not/ { print $1 }' verified)))

@@ -2,12 +2,12 @@
 # anywhere.sh [--part] [SUITE...]: installs the wheels of dist/ on bare systems (bookworm trixie sid) without a network, a compiler or a checkout, and
 # runs them: as a user, as root, and where a machine refuses something. Writes build/anywhere/table.md: seconds of the installation, seconds to
 # the first report, and whether captures are those of results/reference. --part: a user alone, and a tenth of one reference (.ci/run).
-# Needs root, debootstrap, `make wheels` and .venv. NETWARP_ANYWHERE: the place of the roots, which are used again (build/anywhere).
+# CASES: some of them. Needs root, debootstrap, `make wheels` and .venv. NETWARP_ANYWHERE: the place of the roots, which are used again (build/anywhere).
 set -euo pipefail
 checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 place=${NETWARP_ANYWHERE:-$checkout/build/anywhere}
 PATH=$PATH:/usr/sbin:/sbin
-cases=(user root read-only-home 2-GB no-shm no-user-namespaces no-personality no-ptrace)
+read -ra cases <<<"${CASES:-user root read-only-home 2-GB small-shm no-shm no-user-namespaces no-personality no-ptrace}"
 part=
 [ "${1:-}" != --part ] || { part=1 cases=(user) && shift; }
 suites=("$@")
@@ -68,7 +68,9 @@ enter() { # ROOT CASE
 			: >"dev/$device"
 			mount --bind "/dev/$device" "dev/$device"
 		done
-		[ "$2" = no-shm ] || { mkdir dev/shm && mount -t tmpfs shm dev/shm; }
+		size=50%
+		[ "$2" != small-shm ] || size=1m
+		[ "$2" = no-shm ] || { mkdir dev/shm && mount -t tmpfs -o size=$size shm dev/shm; }
 		mkdir -p .old
 		pivot_root . .old
 		umount -l /.old

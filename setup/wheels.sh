@@ -43,9 +43,10 @@ licences() { # of a kernel's source: GPL-2.0, and what COPYING says of it
 }
 
 fetch() { # the files of setup/wheels.txt
-	local kind where path sum file
+	local kind where path sum file found=0
 	mkdir -p "$sources"
 	while read -r kind where path sum; do
+		[ "$kind" != kernel ] || [ $((found += 1)) -le "$KERNELS" ] || continue
 		file=$sources/${path##*/}
 		[ -f "$file" ] || {
 			"$python" -c 'import shutil, sys, urllib.request as u; shutil.copyfileobj(u.urlopen(sys.argv[1]), sys.stdout.buffer)' \
@@ -67,11 +68,11 @@ make_tools() {
 		exec chroot '$root' /usr/bin/env -C "\$PWD" PATH=/usr/sbin:/usr/bin:/sbin:/bin "\${0##*/}" "\$@"
 	END
 	chmod 755 "$work/tools/in-root"
-	for name in make gcc ld strip readelf flex bison bc patch getconf python3; do ln -sf in-root "$work/tools/$name"; done
+	for name in make gcc ld strip flex bison bc patch getconf python3; do ln -sf in-root "$work/tools/$name"; done
 }
 
 build() { # in the namespace: the kernels, the programs, the wheels
-	local key headers program package licence
+	local key headers static dynamic libraries make of_12 package licence
 	mount --bind "$work" /mnt
 	mount --bind "$work" "$root/mnt"
 	mount -t proc proc "$root/proc"
@@ -85,15 +86,16 @@ build() { # in the namespace: the kernels, the programs, the wheels
 	mkdir -p /mnt/bzip2
 	tar -x -z --strip-components=1 -C /mnt/bzip2 -f "$sources"/bzip2_*.orig.tar.gz
 	make --silent -C /mnt/bzip2 libbz2.a CFLAGS='-O2 -fPIC' >/dev/null
-	make --silent -C apps all CFLAGS=-O2 KERNEL_HEADERS="$headers" \
+	mapfile -t static < <(sed -n 's/_LDFLAGS := -static$//p' apps/*/module.mk)
+	mapfile -t dynamic < <(sed -n 's/^PROGRAMS += //p' apps/*/module.mk | tr ' ' '\n' | grep -vxF "$(printf '%s\n' "${static[@]}")")
+	mapfile -t libraries < <(sed -n 's/^LIBRARIES += //p' apps/*/module.mk)
+	make=(make --silent -C apps CFLAGS=-O2 KERNEL_HEADERS="$headers")
+	"${make[@]}" "${dynamic[@]/#/../build/bin/}" "${libraries[@]/#/../build/lib/}" \
 		ANALYZER_LIBS='-L/mnt/bzip2 -Wl,-Bstatic -lzstd -lz -llzma -lbz2 -llz4 -Wl,-Bdynamic -Wl,--exclude-libs,ALL'
-	# The static programs again, with Debian 12's C library: those of the references. Its malloc draws from the kernel's generator, 2.31's does not.
-	for program in build/bin/*; do
-		! readelf -l "$program" | grep -q INTERP || continue
-		rm "$program"
-		make --silent -C apps BUILD=../build/static CC='gcc --sysroot=/linked -B/linked/usr/lib/x86_64-linux-gnu -L/linked/usr/lib/x86_64-linux-gnu' CFLAGS=-O2 KERNEL_HEADERS="$headers" "../build/static/bin/${program##*/}"
-		cp "build/static/bin/${program##*/}" "$program"
-	done
+	# Debian 12's C library, that of the references: its malloc draws from the kernel's generator, Debian 11's does not.
+	of_12=/linked/usr/lib/x86_64-linux-gnu
+	"${make[@]}" BUILD=../build/static CC="gcc --sysroot=/linked -B$of_12 -L$of_12" "${static[@]/#/../build/static/bin/}"
+	cp build/static/bin/* build/bin
 	strip build/bin/* build/lib/*.so
 	for package in "${linked[@]}"; do
 		licence=usr/share/doc/$package/copyright
@@ -113,6 +115,8 @@ fi
 [ "$(id -u)" = 0 ] || cannot "a root of another Debian needs root (it mounts): sudo make wheels"
 command -v debootstrap >/dev/null || cannot "there is no debootstrap on this machine: setup/packages.sh bare"
 command -v apt-get >/dev/null || cannot "the root comes from this machine's apt configuration, and there is no apt here"
+export KERNELS=9
+[ "${1:-}" != --default ] || KERNELS=1
 mkdir -p "$place"
 [ -d "$root" ] || make_root
 fetch
@@ -121,8 +125,6 @@ mkdir -p "$work/source"
 git -C "$checkout" archive HEAD | tar -x -C "$work/source"
 COMMIT=$(git -C "$checkout" log -1 --format='{"commit": "%H"}') && export COMMIT
 make_tools
-export KERNELS=9
-[ "${1:-}" != --default ] || KERNELS=1
 unshare --mount --propagation private "$checkout/setup/wheels.sh" inside
 rm -rf "$dist"
 cp -r "$work/dist" "$dist"
