@@ -158,7 +158,7 @@ def _exits_verdict(cell: Cell, directory: CellDir, records: list[init.InitRecord
     for flow in cell.flows:
         for role in ("sender", "receiver"):
             if role == "sender" or flow.program is None or flow.program.receiver:
-                excuses[f"{flow.name}.{role}"] = functools.partial(_asked_to_end, cell, flow, role)
+                excuses[f"{flow.name}.{role}"] = functools.partial(asked_to_end, cell, flow, role)
     for name, excused in excuses.items():
         exited = exits.get(name)
         if exited is None:
@@ -176,7 +176,7 @@ def _killed_by_the_spec(agent: Agent, exited: init.Exit) -> bool:
     return exited.signal == signal.SIGKILL and due
 
 
-def _asked_to_end(cell: Cell, flow: Flow, role: str, exited: init.Exit) -> bool:
+def asked_to_end(cell: Cell, flow: Flow, role: str, exited: init.Exit) -> bool:
     """True if a program of the user's own ended when it was asked to: that counts as success whatever its exit
     status.
     """
