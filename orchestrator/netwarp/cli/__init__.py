@@ -135,7 +135,10 @@ def _command(argv: Sequence[str]) -> str | None:
 
 def _run(argv: list[str] | None) -> int:
     typed = tuple(sys.argv[1:] if argv is None else argv)
-    args = make_parser(_command(typed)).parse_args(typed)
+    parser = make_parser(_command(typed))
+    args, unknown = parser.parse_known_args(typed)
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}; see netwarp {args.command} --help")
     args.typed = typed
     logging.basicConfig(level=logging.DEBUG if args.verbose else logging.WARNING, format="netwarp: %(message)s")
     try:

@@ -117,7 +117,8 @@ def find_spec(path_or_name: str | Path) -> Path:
         if found[-1].is_relative_to(EXPERIMENTS) and not found[0].samefile(found[-1]):
             log.warning("%s is %s here; the experiment of that name is %s", path_or_name, found[0], found[-1])
         return found[0]
-    names = sorted(p.parent.name for p in EXPERIMENTS.glob("*/spec.toml"))
+    beside = path.parent.glob("*.toml") if path.parent.is_dir() else ()
+    names = [*sorted(map(str, beside)), *sorted(p.parent.name for p in EXPERIMENTS.glob("*/spec.toml"))]
     raise SpecError(
         f"there is no spec file '{path_or_name}', no folder of that name with a spec.toml, and no such experiment"
         f"{nearest(str(path_or_name), names)}"

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from netwarp.cli import COMMANDS, HOMES, make_parser
+from netwarp.cli import COMMANDS, HOMES, main, make_parser
 from support.captures import recorded
 
 SAYS_MODULES = """
@@ -45,6 +45,12 @@ def test_a_capture_as_text_needs_no_report() -> None:
 def test_what_netwarp_is_needs_no_command(option: str) -> None:
     found = modules(option)
     assert not found & {"rich", "numpy", "pyroute2", "jinja2", "plotly", "matplotlib", "tree_sitter", "netwarp.engine"}
+
+
+def test_an_unknown_option_names_the_help_that_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["plan", "x.toml", "--were", "a=b"])
+    assert "unrecognized arguments: --were a=b; see netwarp plan --help" in capsys.readouterr().err
 
 
 def test_the_table_of_commands_is_what_they_declare() -> None:

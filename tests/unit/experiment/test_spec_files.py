@@ -135,6 +135,9 @@ def test_no_such_spec_lists_what_there_is(tmp_path: Path) -> None:
         load_spec("choi2008")
     with pytest.raises(SpecError, match="there is no spec file"):
         load_spec(tmp_path / "nothing.toml")
+    (tmp_path / "mine.toml").touch()
+    with pytest.raises(SpecError, match=r"did you mean \".*/mine.toml\"\?"):
+        load_spec(tmp_path / "mine.tml")
 
 
 def test_a_spec_by_file_folder_and_name(tmp_path: Path) -> None:
