@@ -99,6 +99,8 @@ def load_spec(path_or_name: str | Path, *, sets: Mapping[str, str] | None = None
     with every problem, each as `file:line: key: what is wrong and a correct example`.
     """
     file = find_spec(path_or_name)
+    if file.suffix == ".py":
+        raise SpecError(f"{file}: an experiment in Python is a program: python {file}; its to_toml() gives a spec.toml")
     try:
         text = read_bounded(file)
     except OSError as error:

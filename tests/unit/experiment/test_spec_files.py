@@ -140,6 +140,12 @@ def test_no_such_spec_lists_what_there_is(tmp_path: Path) -> None:
         load_spec(tmp_path / "mine.tml")
 
 
+def test_a_program_in_place_of_a_spec(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("import netwarp\n")
+    with pytest.raises(SpecError, match=r"mine\.py: an experiment in Python is a program: python .*/mine\.py"):
+        load_spec(tmp_path / "mine.py")
+
+
 def test_a_spec_by_file_folder_and_name(tmp_path: Path) -> None:
     (tmp_path / "spec.toml").write_text(BASE)
     assert load_spec(tmp_path).name == load_spec(tmp_path / "spec.toml").name == "test"
