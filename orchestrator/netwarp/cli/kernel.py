@@ -25,7 +25,7 @@ from ..guestkernel import (
     load_recipe,
 )
 from ..guestkernel.build import HEADERS_ARCHES, make_headers
-from ..guestkernel.cache import kernels_dir
+from ..guestkernel.cache import add_headers, kernels_dir
 from ..guestkernel.tool_run import Progress
 from . import EXIT_INTERRUPTED, terminable
 
@@ -128,8 +128,11 @@ def _build(args: argparse.Namespace) -> int:
     if args.headers_link is not None:
         if not build.key:
             raise KernelError(f"{build.binary} has no headers beside it; unset NETWARP_KERNEL to set up the apps")
-        with Shown("kernel headers") as shown:
-            _link(args.headers_link, build.include or make_headers("x86", shown.update))
+        if build.include is None:
+            with Shown("kernel headers") as shown:
+                build = dataclasses.replace(build, include=add_headers(build, make_headers("x86", shown.update)))
+        assert build.include is not None
+        _link(args.headers_link, build.include)
     return _say(build, args.json)
 
 

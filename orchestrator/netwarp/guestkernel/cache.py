@@ -221,6 +221,16 @@ def install(folder: Path, key: str) -> KernelBuild:
     return build
 
 
+def add_headers(build: KernelBuild, headers: Path) -> Path:
+    """Put headers that were made without the kernel beside one that has none, as a wheel's; returns their place."""
+    place = build.binary.parent / "include"
+    with workspace(f"include-{build.key}", lambda stage: None) as work:
+        if not place.is_dir():
+            shutil.copytree(headers, work / "include")
+            (work / "include").rename(place)
+    return place
+
+
 def _from_environment(name: str) -> KernelBuild:
     if re.fullmatch(r"\d+\.\d+(\.\d+)?", name):
         if (build := find_named(name)) is None:

@@ -13,6 +13,7 @@ from types import ModuleType
 import pytest
 from netwarp.core.errors import KernelError
 from netwarp.guestkernel import KernelBuild, build_kernel, find_kernel, import_kernel, list_kernels
+from netwarp.guestkernel.cache import add_headers
 from support.checkout import ROOT
 from support.kernel_tree import make_tree
 
@@ -73,6 +74,12 @@ def test_a_wheel_is_packed_alike_found_and_taken(
     assert list_kernels() == []
     taken = import_kernel(wheel)
     assert (taken.key, taken.sha256) == (build.key, build.sha256) and find_kernel() == taken
+
+    assert build.include is not None
+    add_headers(taken, build.include)
+    whole = find_kernel()
+    assert whole is not None and whole.include == taken.binary.parent / "include"
+    assert (whole.include / "linux/sctp.h").is_file()
 
 
 def test_another_file_is_no_wheel_of_a_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
