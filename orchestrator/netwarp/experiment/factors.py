@@ -122,6 +122,8 @@ def _read_factor(name: str, item: Item, document: Item, problems: Problems) -> F
                 f"; what a level changes is [factor.{name}.level.{key}]" if key in names else nearest(key, FACTOR_KEYS)
             )
             problems.add(child, f'"{key}" is no key of a factor{there}')
+    if (every := item.get("every")) is not None:
+        check_keys(every, RESOLVED, problems, fill=True)
     for key, child in item.under("level").items():
         if key in names:
             check_keys(child, LEVEL, problems, fill=True)
@@ -208,9 +210,9 @@ def _read_sets(item: Item | None, document: Item, problems: Problems) -> list[li
 
 
 def _patch(item: Item, level: str, keys: list[list[str]], document: Item, problems: Problems) -> Item | None:
-    """The changes of a level: the keys that its factor `sets`, then the level's own table."""
+    """The changes of a level: its factor's `every`, the keys that its factor `sets`, then the level's own table."""
     place = (item.get("levels") or item).part(level)
-    patch: Item | None = None
+    patch = item.get("every")
     for key in keys:
         layer = layer_of(key, level, document, place)
         check_keys(layer, LEVEL, problems, fill=True)

@@ -203,6 +203,7 @@ FACTOR_KEYS: dict[str, Field] = {
     **SCHEDULES,
     "levels": Field("names", '["0 s", "5 s"]'),
     "level": Field("open", '[factor.variant.level.tcp] with flow.bulk = { protocol = "tcp" }'),
+    "every": Field("open", '[factor.variant.every] with link.p1.queue = "9 packets"', fields=RESOLVED),
     "sets": Field("texts", '"parameter.delay"'),
     "usual": Field("text", '"today"'),
     "unstated": Field("text", '"the paper does not say how far the server is"'),

@@ -35,7 +35,7 @@ def expand_outputs(document: Item, problems: Problems) -> Item:
             if default is not None and (below := default.get(name)) is not None:
                 expanded[name] = section.with_value(
                     {
-                        key: turn if OF_TIME & turn.table().keys() else laid(below, turn)
+                        key: turn if OF_TIME & turn.table().keys() else laid(_not_varied(below, turn), turn)
                         for key, turn in expanded[name].table().items()
                     }
                 )
@@ -43,6 +43,15 @@ def expand_outputs(document: Item, problems: Problems) -> Item:
         expanded[DEFAULT] = default.with_value({k: v for k, v in default.table().items() if k not in SECTIONS})
     loops.check()
     return document.with_value(expanded)
+
+
+def _not_varied(below: Item, turn: Item) -> Item:
+    """[default.experiment] without the `fixed` levels of what this experiment varies."""
+    fixed, varied = below.get("fixed"), turn.texts("factors")
+    if fixed is None:
+        return below
+    levels = {factor: level for factor, level in fixed.table().items() if factor not in varied}
+    return below.with_value({**below.table(), "fixed": fixed.with_value(levels)})
 
 
 def expand_claims(document: Item, fields: Mapping[str, Field], untested: Collection[str], problems: Problems) -> Item:

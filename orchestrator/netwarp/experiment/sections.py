@@ -110,8 +110,10 @@ def _unknown(name: str, key: str, document: Item, parameters: list[str]) -> str:
 
 def _known(document: Item, section: str) -> list[str]:
     """The names of a section's tables: the document's, its shape's, and those that a level of a factor adds."""
-    levels = [level for factor in document.under("factor").values() for level in factor.under("level").values()]
-    return [name for layer in _with_shapes([document, *levels]) for name in layer.under(section)]
+    factors = document.under("factor").values()
+    levels = [level for factor in factors for level in factor.under("level").values()]
+    shared = [every for factor in factors if (every := factor.get("every")) is not None]
+    return [name for layer in _with_shapes([document, *shared, *levels]) for name in layer.under(section)]
 
 
 def _with_shapes(layers: Iterable[Item]) -> Iterator[Item]:

@@ -298,6 +298,7 @@ class FactorKeys(TypedDict, total=False):
     drops: ScheduleKeys  # { of = ["p1.forward", "p1.backward"], first = 20, together = 2 }
     duplicates: ScheduleKeys  # { of = ["p1.forward", "p1.backward"], first = 20, together = 2 }
     reorders: ScheduleKeys  # { of = ["p1.forward", "p1.backward"], first = 20, together = 2 }
+    every: ResolvedKeys | str | Sequence[object]  # [factor.variant.every] with link.p1.queue = "9 packets"
     sets: Texts  # "parameter.delay"
     usual: str  # "today"
     unstated: str  # "the paper does not say how far the server is"

@@ -109,6 +109,37 @@ def test_lists_in_also_are_all_combinations_but_the_claims_own(tmp_path: Path) -
     assert [each.a[0]["x"] + each.a[0]["who"] for each in others][:2] == [("1 s", "b"), ("2 s", "a")]
 
 
+def test_what_an_experiment_varies_is_not_fixed_by_the_default(tmp_path: Path) -> None:
+    short = """
+[default.experiment.fixed]
+who = "a"
+x = "1 s"
+[experiment.usual]
+factors = []
+[experiment.others]
+factors = ["who"]
+fixed.x = "2 s"
+"""
+    usual, others = spec_of(BASE + FACTORS + short, tmp_path).experiments
+    assert usual.fixed == {"who": "a", "x": "1 s"}
+    assert others.fixed == {"x": "2 s"}
+
+
+def test_what_every_level_of_a_factor_changes_lies_below_its_own_table(tmp_path: Path) -> None:
+    factor = """
+[factor.pace]
+levels = ["usual", "slow"]
+every.link.p1 = { queue = "9 packets", rate = "1 Mbit/s" }
+level.slow.link.p1.rate = "10 kbit/s"
+"""
+    usual, slow = spec_of(BASE + factor, tmp_path).factors["pace"].levels
+    assert usual.patch is not None and usual.patch.texts("link", "p1", "rate") == ("1 Mbit/s",)
+    assert slow.patch is not None and slow.patch.texts("link", "p1", "rate") == ("10 kbit/s",)
+    assert slow.patch.texts("link", "p1", "queue") == ("9 packets",)
+    with pytest.raises(SpecError, match='unknown key "title"'):
+        spec_of(BASE + factor + 'every.title = "pace"\n', tmp_path)
+
+
 def test_tables_and_figures_loop_and_have_defaults(tmp_path: Path) -> None:
     looped = """
 [default.table]
