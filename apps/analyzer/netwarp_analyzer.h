@@ -22,7 +22,7 @@
 
 #include <stdint.h>
 
-#define NWA_ABI	    7
+#define NWA_ABI	    8
 #define NWA_UNKNOWN INT64_MIN
 #define NWA_NONE    UINT32_MAX
 
@@ -206,6 +206,7 @@ typedef uint8_t nwa_b1;
 	F(u2,                                                                                                \
 	  flags) /* the 12 bits of the TCP header: FIN 1 SYN 2 RST 4 PSH 8 ACK 16 URG 32 ECE 64 CWR 128 */   \
 	F(u2, options) /* NWA_OPTION_* present */                                                            \
+	F(u2, ip_id)   /* IPv4: identification; IPv6: 0 */                                                   \
 	F(u1, direction)                                                                                     \
 	F(u1, sack_blocks)                                                                                   \
 	F(u1, tos)                                                                                           \

@@ -331,6 +331,7 @@ void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 	    .window = get_be16(p->data + 14),
 	    .flags = flags,
 	    .options = o.present,
+	    .ip_id = (uint16_t)(p->ip_id >> 16),
 	    .direction = direction,
 	    .sack_blocks = o.sack_blocks,
 	    .tos = p->tos,

@@ -14,16 +14,18 @@ PEER = 7000
 """The responder's initial sequence number."""
 MS = 1_000_000
 MSS = 1000
+FIRST_IP_ID = 2**16 - 8  # wraps in the middle of a story
 
 
 @dataclasses.dataclass
 class Story:
     """Times in ms from the SYN; stream numbers from 1; the clock of timestamps ticks in ms. heard_ms: stamp of the last
-    acknowledgement, which segments echo.
+    acknowledgement, which segments echo. numbered: the sender counts its packets in the IPv4 identification.
     """
 
     stamps: bool = True
     sack: bool = True
+    numbered: bool = False
     isn: int = ISN
     heard_ms: float = 0
     packets: list[tuple[int, bytes]] = dataclasses.field(default_factory=list)
@@ -103,6 +105,9 @@ class Story:
         return [("Timestamp", (10_000 + int(at_ms), 10_000 + int(echo)))] if self.stamps else []
 
     def _add(self, at_ms: float, packet: bytes) -> None:
+        if self.numbered:
+            count = (FIRST_IP_ID + len(self.packets)) % 2**16
+            packet = packet[:18] + count.to_bytes(2, "big") + packet[20:]
         self.packets.append((T + round(at_ms * MS), packet))
 
     def capture(self, tmp_path: Path, **options: object) -> Capture:

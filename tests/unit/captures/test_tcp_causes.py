@@ -103,6 +103,24 @@ def test_at_the_receiver_timestamps_tell_what_the_sender_knew(tmp_path: Path) ->
     assert whys(receivers(story, 40, lost).told(tmp_path, at=1)) == [FAST, TIMEOUT]
 
 
+@pytest.mark.parametrize(("numbered", "late", "again"), [(True, 1, 1), (False, 0, 0)])
+def test_without_timestamps_the_ipv4_identification_tells_late_segments(
+    tmp_path: Path, numbered: bool, late: int, again: int
+) -> None:
+    """Of 14 segments the third is lost and sent again, and the sixth comes 45 ms late, which is more than the round
+    trip: by the identification alone, if the sender counts its packets there.
+    """
+    story = Story(stamps=False, numbered=numbered).handshake(40)
+    for k in range(14):
+        story.data(41 + k, 1 + k * MSS)
+    story.data(88, 2001)
+    lost = next(place for place, (at, _) in enumerate(story.packets) if at - T == 43 * MS)
+    place = next(place for place, (at, _) in enumerate(story.packets) if at - T == 46 * MS)
+    story.packets[place] = (story.packets[place][0] + 45 * MS, story.packets[place][1])
+    totals = receivers(story, 40, {lost}).told(tmp_path, at=1).totals
+    assert (totals["out_of_order_packets"], totals["reordered_packets"], totals["repaired_packets"]) == (2, late, again)
+
+
 def test_a_packet_that_the_network_doubled_is_no_tail_probe(tmp_path: Path) -> None:
     story = Story().handshake(40).data(41, 1).ack(81, 1001, echo=41).data(82, 1001).data(83, 2001)
     story.ack(123, 3001, echo=83).data(130, 3001).ack(170, 4001, echo=130)

@@ -15,6 +15,7 @@ from ..capture import columns_of
 from ..native import UNKNOWN, Bools, Ints, Rows
 
 SACK_PERMITTED, SACK, TIMESTAMP = 4, 8, 16  # Bits of segments[options]
+NUMBERED = 10  # So many random identifications rise one after the other once in a thousand connections
 _COLUMNS = {
     "time_ns": np.int64,
     "seq": np.int64,
@@ -27,6 +28,7 @@ _COLUMNS = {
     "options": np.uint8,
     "ts_val": np.uint32,
     "ts_ecr": np.uint32,
+    "ip_id": np.uint16,
     "first_block": np.uint32,
     "sack_blocks": np.uint8,
     "tos": np.uint8,
@@ -55,6 +57,7 @@ class DirectionColumns:
     options: npt.NDArray[np.uint8]
     ts_val: npt.NDArray[np.uint32]
     ts_ecr: npt.NDArray[np.uint32]
+    ip_id: npt.NDArray[np.uint16]
     first_block: npt.NDArray[np.uint32]
     sack_blocks: npt.NDArray[np.uint8]
     tos: npt.NDArray[np.uint8]
@@ -93,6 +96,15 @@ class DirectionColumns:
     def carries(self) -> Ints:
         """Indices of the segments with payload, but of SYNs and resets."""
         return np.flatnonzero((self.payload_bytes > 0) & (self.flags & (SYN | RST) == 0))
+
+    @functools.cached_property
+    def numbered(self) -> bool:
+        """Does the IPv4 identification count the packets of this connection, as Linux does it? New data are sent in the
+        order of their numbers, so it rises with them; that of hosts which draw it at random does not.
+        """
+        fresh = self.carries[self.end[self.carries] > before(self.highest_end, UNKNOWN)[self.carries]]
+        steps = np.diff(self.ip_id[fresh]).view(np.int16)
+        return len(steps) >= NUMBERED and bool((steps > 0).all())
 
     @functools.cached_property
     def stamped(self) -> Ints:

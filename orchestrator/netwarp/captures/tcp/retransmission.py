@@ -436,8 +436,9 @@ def arrivals_of(data: DirectionColumns, rtt_min_ns: int | None) -> Arrivals:
     """rtt_min_ns: the smallest complete round trip known (None: not known).
 
     Timestamps decide if they differ: a sender's clock never goes back (RFC 7323 5.4), so a TSval older than that of the
-    segment that arrived before it means an original, a newer one a retransmission. Otherwise: a segment that arrives
-    sooner than a round trip after the gap appeared cannot be an answer to it.
+    segment that arrived before it means an original, a newer one a retransmission. Without them the IPv4 identification
+    decides likewise, where it counts packets. Otherwise: a segment that arrives sooner than a round trip after the gap
+    appeared cannot be an answer to it.
     """
     filling = (data.new_bytes > 0) & (data.end <= before(data.highest_end, UNKNOWN))
     segment = data.carries[filling[data.carries]]
@@ -451,6 +452,9 @@ def arrivals_of(data: DirectionColumns, rtt_min_ns: int | None) -> Arrivals:
     stamped = (data.options[segment] & data.options[beyond] & TIMESTAMP) != 0
     age = (data.ts_val[segment] - data.ts_val[beyond]).view(np.int32)
     reordered, repaired = stamped & (age < 0), stamped & (age > 0)
+    if data.numbered:
+        later = (data.ip_id[segment] - data.ip_id[beyond]).view(np.int16) > 0
+        reordered, repaired = reordered | (~stamped & ~later), repaired | (~stamped & later)
     if rtt_min_ns is not None:
         reordered |= ~repaired & (late < rtt_min_ns)
     return Arrivals(segment, reordered, repaired, late, repaired | (stamped & ~reordered))
