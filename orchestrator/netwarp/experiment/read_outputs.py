@@ -145,6 +145,10 @@ def _wrong_somewhere(
     return None
 
 
+RENAMED_METRICS = {"failover_time_s": "first_useful_arrival_other_path_s"}
+"""Names of before 24 November 2026 that scripts may still have, for which a guess by letters would be wrong."""
+
+
 def known_metrics(own: tuple[OwnMetric, ...]) -> dict[str, Metric]:
     """Every metric by name."""
     there = {name: Metric(name, name, metric.unit) for name, metric in METRICS.items()}
@@ -338,7 +342,9 @@ class OutputReader:
 
     def _known_metric(self, item: Item, name: str) -> None:
         if name not in self.metrics:
-            self.problems.add(item, f'unknown metric "{name}"{nearest(name, self.metrics)}')
+            renamed = RENAMED_METRICS.get(name)
+            guess = f', which is called "{renamed}" now' if renamed else nearest(name, self.metrics)
+            self.problems.add(item, f'unknown metric "{name}"{guess}')
 
     def metric(self, item: Item, key: str = "metric") -> str:
         """The `metric` of an output; it must exist."""

@@ -232,6 +232,7 @@ def test_one_error(old: str, new: str, key: str, says: str, example: str) -> Non
         ('[metric.m]\nvalue = "packets"\n', "[metric.m]", "its unit is missing"),
         ('[metric.packets]\nunit = "B"\nvalue = "packets"\n', "[metric.packets]", "another name"),
         ('[table.t]\nmetric = "goodput"\n', "metric", 'unknown metric "goodput"'),
+        ('[table.t]\nmetric = "failover_time_s"\n', "metric", 'called "first_useful_arrival_other_path_s" now'),
         ('[table.cells]\nmetric = "packets"\n', "[table.cells]", "netwarp writes itself"),
         ('[table.t]\nmetric = "packets"\nrows = ["x"]\n', "rows", 'unknown factor "x"'),
         (FACTOR + '[table.t]\nmetric = "packets"\n', "[table.t]", 'choose, for example where = { x = "1 s" }, or columns = ["x"]'),
