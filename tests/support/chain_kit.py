@@ -32,8 +32,8 @@ GONE_S = 20
 """Killed processes are gone long before this, on the busiest machine."""
 HINT = "go on with: "
 PARTS = (
-    "orchestrator", "kernel", "netem-profiles", "stack-profiles", "build/bin", "build/lib", "build/android/bin",
-    "build/packages", "results/calibration",
+    "orchestrator", "kernel", "netem-profiles", "stack-profiles", "setup", "build/bin", "build/lib",
+    "build/android/bin", "build/packages", "results/calibration",
 )  # fmt: skip
 
 
