@@ -84,6 +84,7 @@ def make_plan(
                 only_random=repetitions is None and all(drawn for often, drawn in wishes if often > 1),
             )
     problems.check()
+    problems.context = ""  # which the planner left: that of the last cell
     check_sides(spec, compared, cells, problems)
     problems.check()
     if not cells:
