@@ -78,7 +78,8 @@ class NetnsBackend(SandboxBackend):
 
     def check(self) -> list[Problem]:
         """Set up and read back a link with delay, rate and queue, as for a cell; nothing is sent."""
-        if not all((self.apps / file.path).is_file() for file in self.files_of(PROBE)):
+        needed = (LAUNCHER, *(file.path for file in self.files_of(PROBE)))
+        if not all((self.apps / path).is_file() for path in needed):
             return [Problem("the programs are not built", "make setup")]
         compiled = compile_cell(PROBE, self.clock)
         with scratch("netwarp-probe-") as place:

@@ -8,6 +8,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import msgspec
+import pytest
 from netwarp.core.types import Cell, LinkImpairment, Outcome
 from netwarp.sandbox.netns import NetnsBackend
 from netwarp.store.run_dir import RunDir
@@ -30,6 +31,17 @@ def test_tracepoints_in_namespaces_are_unsupported_with_the_remedy(tmp_path: Pat
     assert "--backend virtual or guest" in outcome.reason
     assert run.cell(traced().id).read_outcome() == outcome
     assert not run.cell(traced().id).init_log.exists()
+
+
+@pytest.mark.parametrize("absent", ["bin/netns-exec", "bin/cell-init"])
+def test_a_program_that_is_not_built_is_a_problem_with_its_remedy(tmp_path: Path, absent: str) -> None:
+    for kind in ("bin", "lib"):
+        (tmp_path / kind).mkdir()
+        for file in (BUILD / kind).iterdir():
+            (tmp_path / kind / file.name).symlink_to(file)
+    (tmp_path / absent).unlink()
+    (problem,) = NetnsBackend(tmp_path).check()
+    assert (problem.what, problem.remedy) == ("the programs are not built", "make setup")
 
 
 def with_packet_program() -> Cell:
