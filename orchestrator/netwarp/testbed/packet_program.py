@@ -165,11 +165,11 @@ _SHORT_ENOUGH = f"""
 short-enough:
     r1 = r8
     r1 &= {_DROPS}
-    if r1 == 0 goto not-dropped
+    if r1 == 0 goto kept
 {_count(DROPPED)}
     r0 = 2
     exit
-not-dropped:"""
+kept:"""
 _DUPLICATE = f"""
     r1 = r8
     r1 &= {_DUPLICATES}

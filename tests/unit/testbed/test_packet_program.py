@@ -2,13 +2,15 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from netwarp.core.errors import SpecError
-from netwarp.core.types import LinkImpairment
+from netwarp.core.types import LinkImpairment, PacketRule
 from netwarp.experiment import load_spec
 from netwarp.plan import make_plan
 from netwarp.testbed.bpf import assemble, program_tag
-from netwarp.testbed.packet_program import ONE, survival_factors
+from netwarp.testbed.packet_program import ONE, packet_program, survival_factors
+from support.cells import two_path_cell
 
 SPEC = """
 format = 1
@@ -59,6 +61,12 @@ def test_what_cannot_be_assembled_is_an_error(text: str, said: str) -> None:
     """Labels that are missing, doubled or out of reach, and lines that are no instruction."""
     with pytest.raises(ValueError, match=said):
         assemble(text)
+
+
+@pytest.mark.parametrize("name", ["dropped", "kept", "verdict", "single"])
+def test_a_flow_may_have_the_name_of_a_label(name: str) -> None:
+    flow = msgspec.structs.replace(two_path_cell().flows[0], name=name, protocol="tcp")
+    assert packet_program([PacketRule("drop", (1,), "data")], [flow], errors=True).counters == 1
 
 
 def test_the_tag_does_not_depend_on_descriptors() -> None:
