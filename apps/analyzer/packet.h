@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A decoded packet, up to the first byte of the transport header. decode.c fills it in, tcp.c, sctp.c and flow.c
- * read it. No byte beyond the captured ones is read.
+ * A decoded packet, up to the first byte of the transport header. decode.c fills it in, tcp.c, sctp.c and
+ * flow.c read it. No byte beyond the captured ones is read.
  */
 #ifndef ANALYZER_PACKET_H
 #define ANALYZER_PACKET_H

@@ -2,11 +2,12 @@
 /*
  * program-clock.so: preloaded into the user's programs in virtual time.
  *
- * On the virtual clock computing takes no time, and reading the clock 256 ns. A program that reads the clock in a
- * loop until some instant would need millions of reads. Here such a program is put to sleep, as it would be if it
- * were well written: after SPIN_READS reads with at most SPIN_GAP_NS between each two, each further read sleeps
- * first, for SLEEP_MIN_NS and then twice as long each time, up to SLEEP_MAX_NS. A longer gap (the program waited for
- * something) ends that. The read itself is the kernel's: a program that does not spin notices nothing. Only virtual time counts, so that equal cells have equal sleeps.
+ * On the virtual clock computing takes no time, and reading the clock 256 ns. A program that reads the clock
+ * in a loop until some instant would need millions of reads. Here such a program is put to sleep, as it would
+ * be if it were well written: after SPIN_READS reads with at most SPIN_GAP_NS between each two, each further
+ * read sleeps first, for SLEEP_MIN_NS and then twice as long each time, up to SLEEP_MAX_NS. A longer gap (the
+ * program waited for something) ends that. The read itself is the kernel's: a program that does not spin
+ * notices nothing. Only virtual time counts, so that equal cells have equal sleeps.
  *
  * The first sleep is written to the file that NETWARP_SPUN names.
  */
@@ -24,11 +25,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define EXPORT __attribute__((visibility("default")))
-#define NS_PER_S INT64_C(1000000000)
+#define EXPORT	   __attribute__((visibility("default")))
+#define NS_PER_S   INT64_C(1000000000)
 #define SPIN_READS 64
 /* A turn of a loop with select() or poll() reads the clock some twenty times in the kernel: 5 us. */
-#define SPIN_GAP_NS 10000
+#define SPIN_GAP_NS  10000
 #define SLEEP_MIN_NS 1000
 #define SLEEP_MAX_NS 1000000
 
@@ -64,7 +65,8 @@ static void tell(void)
 	close(fd);
 }
 
-/* After a read of the clock, which is a turn of a loop if nothing but reads took time since the last. True: it slept. */
+/* After a read of the clock, which is a turn of a loop if nothing but reads took time since the last. True:
+ * it slept. */
 static bool slept(clockid_t clock, int64_t now)
 {
 	struct spin *spin = &spins[clock == CLOCK_MONOTONIC];
