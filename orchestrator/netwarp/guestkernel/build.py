@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..core.errors import DoesNotBuild, KernelError
-from ..core.executables import find_executable
+from ..core.executables import find_executable, output_of
 from ..core.numbers import fixed
 from . import cache
 from .cache import KernelBuild
@@ -108,13 +108,13 @@ def find_build(name: str, beside: Path) -> KernelBuild | None:
 def toolchain() -> str:
     """Compiler, linker and C library as one line: the binary depends on all three."""
     lines = []
-    # getconf, not this Python: the compiler may be that of another root (setup/wheels.sh)
-    for command in (["gcc", "--version"], ["ld", "--version"], ["getconf", "GNU_LIBC_VERSION"]):
+    for tool in ("gcc", "ld"):
         answer = subprocess.run(
-            command, capture_output=True, text=True, check=command[0] != "getconf", env={**os.environ, "LC_ALL": "C"}
+            [tool, "--version"], capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C"}
         )
-        lines.append((answer.stdout.splitlines() or ["another C library"])[0])
-    return ", ".join(lines)
+        lines.append(answer.stdout.splitlines()[0])
+    # getconf, not this Python: the compiler may be that of another root (setup/wheels.sh)
+    return ", ".join([*lines, output_of("getconf", "GNU_LIBC_VERSION") or "another C library"])
 
 
 def kernel_key(source: KernelSource, recipe: Recipe, compiler: str) -> str:

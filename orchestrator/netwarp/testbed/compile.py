@@ -130,7 +130,7 @@ class Compiled:
     programs: tuple[DirectionProgram, ...] = ()
     """Packet programs by their number."""
     relays: dict[int, set[tuple[str, str | None, str | None]]] = field(default_factory=dict)
-    """Namespace of each agent that relays connections -> its rules (agents.relays)."""
+    """Namespace of each agent that relays connections -> its rules (agent_steps.relays)."""
     dying: frozenset[str] = frozenset()
     """Nodes whose agent is killed."""
 

@@ -48,7 +48,7 @@ class ProbeClock:
 
 VIRTUAL = ProbeClock(late_s=10e-6)
 WALL = ProbeClock(late_s=10e-3)
-"""A cell that is later than this is INVALID already (lateness_ns of the back ends)."""
+"""A cell that is later than this is INVALID already (WALL_LATENESS_NS)."""
 
 
 def judge_profile(
