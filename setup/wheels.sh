@@ -21,7 +21,7 @@ cannot() {
 
 archive() { # main or security: the URI of this machine's apt configuration
 	apt-get indextargets --format '$(REPO_URI) $(RELEASE)' 'Created-By: Packages' |
-		awk -v wanted="$1" '($2 ~ /-security$/) == (wanted == "security") { print $1; exit }'
+		awk -v wanted="$1" '($2 ~ /-security$/) == (wanted == "security") { sub("/$", "", $1); print $1; exit }'
 }
 
 make_root() {
