@@ -175,7 +175,7 @@ def _kinds(page: Reader, flow: str) -> list[PageSizes]:
         if html is None and not sizes:
             page.wrong("", f"has neither html nor objects; for example objects = {OBJECTS_EXAMPLE}")
         return [PageSizes(html, sizes)]
-    if not isinstance(har.value, list):
+    if not _are_pages(har):
         page.wrong("har", 'has to stand where the page is written; for example page.har = "today.har"')
         return []
     kinds = pages_of(har)
@@ -186,6 +186,14 @@ def _kinds(page: Reader, flow: str) -> list[PageSizes]:
     if largest > LARGEST_OBJECT:
         page.wrong("har", f"has an object of {largest} B; at most {LARGEST_OBJECT} B")
     return kinds
+
+
+def _are_pages(har: Item) -> bool:
+    """True of what a HAR file became: for each page a list of the HTML, its objects, and the time after it."""
+    rows = [child.value for child in har.items()]
+    return bool(rows) and all(
+        isinstance(row, list) and len(row) > 1 and all(isinstance(part.value, int) for part in row) for row in rows
+    )
 
 
 def _thinks(page: Reader, kinds: Sequence[PageSizes]) -> OptionValue:

@@ -106,3 +106,9 @@ def test_the_file_stands_beside_the_spec(tmp_path: Path, name: str) -> None:
     text = replaced('protocol = "tcp"', f'protocol = "tcp"\npage = {{ har = "{name}" }}')
     with pytest.raises(SpecError, match=r"is no \.har file beside the spec"):
         make_plan(spec_of(text, tmp_path))
+
+
+@pytest.mark.parametrize("pages", ["{}", "[]", "[1]", "[[1]]", '[["1 kB", 2]]'])
+def test_a_list_that_no_file_became_is_refused(tmp_path: Path, pages: str) -> None:
+    with pytest.raises(SpecError, match="has to stand where the page is written"):
+        make_plan(spec_of(replaced('protocol = "tcp"', f'protocol = "tcp"\npage = {{ har = {pages} }}'), tmp_path))
