@@ -66,11 +66,15 @@ class Words(Subparsers):
         """As argparse has it. Without a description, --help begins with the sentence `help` that a list would show."""
         word, _, verb = name.partition(" ")
         if not verb:
-            return super().add_parser(word, **_described(options))
+            parser = super().add_parser(word, **_described(options))
+            parser.set_defaults(asked=name)
+            return parser
         if word not in self.choices:
             command = super().add_parser(word, **_described({"help": COMMANDS[word][1]}))
             self._verbs[word] = command.add_subparsers(prog=command.prog, required=True, metavar="VERB")
-        return self._verbs[word].add_parser(verb, **_described(options))
+        parser = self._verbs[word].add_parser(verb, **_described(options))
+        parser.set_defaults(asked=name)
+        return parser
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
         """Hands what follows to the command that was typed."""
@@ -138,7 +142,7 @@ def _run(argv: list[str] | None) -> int:
     parser = make_parser(_command(typed))
     args, unknown = parser.parse_known_args(typed)
     if unknown:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}; see netwarp {args.command} --help")
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}; see netwarp {args.asked} --help")
     args.typed = typed
     logging.basicConfig(level=logging.DEBUG if args.verbose else logging.WARNING, format="netwarp: %(message)s")
     try:

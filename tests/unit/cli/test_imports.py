@@ -47,10 +47,11 @@ def test_what_netwarp_is_needs_no_command(option: str) -> None:
     assert not found & {"rich", "numpy", "pyroute2", "jinja2", "plotly", "matplotlib", "tree_sitter", "netwarp.engine"}
 
 
-def test_an_unknown_option_names_the_help_that_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("command", ["plan", "archive verify"])
+def test_an_unknown_option_names_the_help_that_lists_them(capsys: pytest.CaptureFixture[str], command: str) -> None:
     with pytest.raises(SystemExit):
-        main(["plan", "x.toml", "--were", "a=b"])
-    assert "unrecognized arguments: --were a=b; see netwarp plan --help" in capsys.readouterr().err
+        main([*command.split(), "x.toml", "--were", "a=b"])
+    assert f"unrecognized arguments: --were a=b; see netwarp {command} --help" in capsys.readouterr().err
 
 
 def test_the_table_of_commands_is_what_they_declare() -> None:
