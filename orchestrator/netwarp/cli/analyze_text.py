@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -15,11 +16,13 @@ from rich.text import Text
 from ..captures import FileSummary, Join
 from ..captures.connection import Connection
 from ..captures.findings import hop_findings
-from ..captures.mptcp import MptcpConnection
 from ..core.numbers import fixed, with_unit
 from ..core.units import counted
 from ..present.captures.lines import Lines, detail_lines, multipath_lines, multipath_title
 from ..present.captures.words import HEADS, beside, direction_rows, hop_row, join_notes, lead, protocol, seconds
+
+if TYPE_CHECKING:
+    from ..captures.mptcp import MptcpConnection
 
 HEAD = "bold cyan"
 PLAIN_WIDTH = 100

@@ -39,6 +39,7 @@ def test_a_capture_as_json_needs_its_own_protocol_only() -> None:
 def test_a_capture_as_text_needs_no_report() -> None:
     text = modules("analyze", *recorded("tcp", "a", ["p1"]))
     assert not text & {"jinja2", "plotly", "numpy.ma", "netwarp.results", "netwarp.store", "netwarp.plan"}
+    assert "netwarp.captures.mptcp" not in text
 
 
 @pytest.mark.parametrize("option", ["--version", "--help"])

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...captures.capture import NEAR
 from ...captures.connection import Connection
-from ...captures.mptcp import MptcpConnection
 from ...core.numbers import fixed, readable, with_unit
 from ...core.units import counted
 from .words import delays, seconds
+
+if TYPE_CHECKING:
+    from ...captures.mptcp import MptcpConnection
 
 Lines = list[tuple[str, str]]
 Totals = Mapping[str, Any]
