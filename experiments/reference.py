@@ -51,7 +51,7 @@ TABLES = {
 """Tables of a run that its README shows, besides its claims."""
 ANSWER = "answer.md"
 SIGNS = (
-    "✓ as claimed, ✗ not, ≈ undecided; in the paper's column: by its own numbers. Of several comparisons the one that"
+    "✓ as claimed, ✗ not, ≈ undecided{}; in the paper's column: by its own numbers. Of several comparisons the one that"
     " speaks most against the claim; a lead or a difference is of the first named over the second."
 )
 WHOLE = ["only base", "only robustness"]
@@ -121,7 +121,7 @@ def numbers(name: str) -> str:
         lines += [line for item in _items(filled(longer.read_text(), claims)) for line in [*_wrapped(item), ""]]
     if (place / "figures" / f"{made['key_figure']}.svg").exists():
         lines += [f"![key figure](../../results/reference/{name}/figures/{made['key_figure']}.svg)", ""]
-    lines += [*_grid(grid, grid.first, "The paper says"), "", *_wrapped(SIGNS), ""]
+    lines += [*_grid(grid, grid.first, "The paper says"), "", *_wrapped(SIGNS.format(_qualified(grid))), ""]
     if grid.causes:
         lines += [*_grid(grid, grid.causes, "Because, it says"), ""]
     lines += [
@@ -217,11 +217,15 @@ def _grid(grid: ClaimGrid, claims: Sequence[Statement], title: str) -> list[str]
     return lines
 
 
+def _qualified(grid: ClaimGrid) -> str:
+    return "".join(f", {VERDICTS[name][0]} {meaning}" for name, meaning in grid.qualified)
+
+
 def _others(claims: Sequence[Statement]) -> list[str]:
     """A line a verdict with the claims that have it, and where one turns."""
     lines = []
-    for verdict in dict.fromkeys(claim.own.verdict for claim in claims):
-        names = [_turning(claim) for claim in claims if claim.own.verdict == verdict]
+    for verdict in dict.fromkeys(claim.shown for claim in claims):
+        names = [_turning(claim) for claim in claims if claim.shown == verdict]
         lines += _wrapped(f"- {verdict_shown(verdict)}: {', '.join(names)}")
     return lines
 
@@ -286,7 +290,7 @@ def _counts(claims: Sequence[Statement]) -> list[str]:
     """A line for each class: how many claims, and their verdicts."""
     lines = []
     for name, words in CLASSES.items():
-        verdicts = Counter(claim.own.verdict for claim in claims if claim.claim_class == name)
+        verdicts = Counter(claim.shown for claim in claims if claim.claim_class == name)
         if verdicts:
             lines.append(f"- {counted(sum(verdicts.values()), *words)}: {verdict_words(verdicts)}")
     return lines
@@ -304,7 +308,7 @@ def verdicts_page() -> str:
     for name in sorted(path.name for path in REFERENCE.iterdir()):
         plan, claims, system = kept(name)
         own = [claim for claim in claims if claim.claim_class == "conclusion"]
-        counts = Counter(claim.own.verdict for claim in own)
+        counts = Counter(claim.shown for claim in own)
         columns = {column.name for column in plan.columns}
         then = [value.verdict for claim in own for value in claim.own.values if value.name in columns]
         cells = [str(counts[head] or "") for head in heads]
@@ -340,8 +344,9 @@ def typed(name: str) -> list[str]:
 
 
 def _around(text: str) -> tuple[str, str]:
-    """What stands before and behind the generated part of a text."""
-    return text.split(BEGIN)[0], text.split(END)[1]
+    """What stands before and behind the generated part of a text; all of one without such a part stands before."""
+    before, begin, rest = text.partition(BEGIN)
+    return before, rest.partition(END)[2] if begin else ""
 
 
 def write(path: Path, generated: str) -> None:

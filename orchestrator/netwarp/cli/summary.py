@@ -109,7 +109,7 @@ def _print_claims(console: Console, plan: Plan, claims: Sequence[Statement], sai
         shown.add_row(Text(f"{claim.id} {claim.text}"), *map(Text, fields))
     console.print()
     console.print(shown)
-    verdicts = Counter(claim.own.verdict for claim in claims)
+    verdicts = Counter(claim.shown for claim in claims)
     where = "the report, and tables/claims.csv" if report else "tables/claims.csv"
     console.print(f"\n{counted(len(claims), 'claim')}: {verdict_words(verdicts)}; each with its number: {where}")
     if left_out := sum(claim.left_out for claim in claims):

@@ -194,12 +194,21 @@ class Sentence(Frozen, frozen=True):
 
 class Word(Frozen, frozen=True):
     """A word of the paper ("similar") as a numeric tolerance, fixed before the run. source: where the paper itself uses
-    the word with numbers.
+    the word with numbers. overlaps: an opposite word that the paper uses for numbers within this one's tolerance.
     """
 
     name: str
     tolerance: float
     source: str
+    overlaps: str = ""
+
+
+class Overlap(Frozen, frozen=True):
+    """The numbers, above low and up to high, that both a claim's word and its opposite fit."""
+
+    opposite: str
+    low: float
+    high: float
 
 
 class Amendment(Frozen, frozen=True):
@@ -227,7 +236,7 @@ class Claim(Frozen, frozen=True):
     the same condition). reason: why a claim of kind `later` is not tested yet, or one of kind `untestable` never can
     be, or why one with clock "wall" cannot be in virtual time. condition: levels of `also` or of a column, under which
     the claim is tested instead of its own levels; claims that differ only in it have the same id. column: the name of
-    that column. word: the paper's word that gave the tolerance.
+    that column. word: the paper's word that gave the tolerance; overlap: with its opposite.
     """
 
     id: str
@@ -251,6 +260,7 @@ class Claim(Frozen, frozen=True):
     sentence: Sentence | None = None
     amendments: tuple[Amendment, ...] = ()
     word: str = ""
+    overlap: Overlap | None = None
     column: str = ""
     clock: ClaimClock = "any"
     combinations: tuple[int, ...] = ()

@@ -19,6 +19,7 @@ from ..core.outputs import (
     ClaimKind,
     Column,
     Levels,
+    Overlap,
     Sentence,
     Source,
     SourceKind,
@@ -48,7 +49,11 @@ _TEXT = Field("text", '"Table 5"')
 _OPEN = Field("open", '{ variant = "tcp" }')
 SENTENCE = {"ko": Field("text", '"TCP가 가장 우수하다."'), "en": Field("text", '"TCP performs best."')}
 AMENDMENT = {"date": Field("text", '"2026-11-22"'), "reason": Field("text", '"the paper says depends on"')}
-WORD = {"tolerance": Field("open", "0.143"), "source": Field("text", '"Table 6: 0.080 against 0.070"')}
+WORD = {
+    "tolerance": Field("open", "0.143"),
+    "source": Field("text", '"Table 6: 0.080 against 0.070"'),
+    "overlaps": Field("name", '"better"'),
+}
 SOURCE = {
     "title": Field("text", '"Choi, Lee 2009"'),
     "kind": Field("choice", '"simulator"', choices=SOURCE_KINDS),
@@ -108,6 +113,12 @@ class ClaimReader:
         """Claim, by its name -> where it is written."""
         check_keys(document, FILE, known.problems)
         self.words = {name: self._word(name, item) for name, item in document.under("word").items()}
+        for name, item in document.under("word").items():
+            opposite = self.words[name].overlaps
+            if opposite and (opposite == name or opposite not in self.words):
+                self._problems.add(
+                    item, f'overlaps: there is no other word "{opposite}"{nearest(opposite, self.words)}'
+                )
         self._sentences: dict[str, Sentence] = {}
 
     def sources(self) -> tuple[Source, ...]:
@@ -185,7 +196,16 @@ class ClaimReader:
         if item.get("source") is None:
             said = f"needs the place it comes from; for example source = {WORD['source'].example}"
             self._problems.add(item, said)
-        return Word(name, float(value), item.text("source"))
+        return Word(name, float(value), item.text("source"), item.text("overlaps"))
+
+    def _overlap(self, name: str) -> Overlap | None:
+        """The overlap of a word with its opposite, whichever of the two names the other."""
+        for word in self.words.values():
+            if word.overlaps in self.words and name in (word.name, word.overlaps):
+                other = self.words[word.overlaps]
+                low, high = sorted((word.tolerance, other.tolerance))
+                return Overlap(other.name if name == word.name else word.name, low, high)
+        return None
 
     def claims(self) -> tuple[Claim, ...]:
         """Every [[claim]], and a copy of it for each entry of its `also`."""
@@ -205,13 +225,15 @@ class ClaimReader:
         sentence = self._sentence(item.get("paper"))
         if sentence is not None:
             self._sentences[claim.id] = sentence
-        word = item.get("tolerance")
+        tolerance = item.get("tolerance")
+        word = tolerance.value if tolerance is not None and isinstance(tolerance.value, str) else ""
         return msgspec.structs.replace(
             claim,
             claim_class=self._class(item),
             sentence=sentence,
             amendments=tuple(made for entry in item.listed("amended") if (made := self._amendment(entry)) is not None),
-            word=word.value if word is not None and isinstance(word.value, str) else "",
+            word=word,
+            overlap=self._overlap(word),
         )
 
     def _class(self, item: Item) -> ClaimClass:

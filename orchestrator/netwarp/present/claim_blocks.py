@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..core.numbers import fixed, given, readable, scale
-from ..core.outputs import Amendment, Claim, Figure, Levels, Table
+from ..core.outputs import Amendment, Claim, Figure, Levels, Overlap, Table
 from ..plan.types import Outputs
 from ..store.tables import number
 from .result_tables import Grid
 from .run_data import MetricHeading, Row, RunData, metric_names
+from .style import IN_FEW, IN_OVERLAP
 
 # Meaning of the number compared, by kind of claim: kinds that give a relative one. Of
 # several comparisons the one is shown that speaks most against the claim.
@@ -124,11 +125,39 @@ class Statement:
     distance: float | None = None
     levels: tuple[tuple[str, str], ...] = ()
     """Title and level of each factor under the claim's own conditions."""
+    overlap: Overlap | None = None
 
     @property
     def own(self) -> Tested:
         """The test under the claim's own conditions."""
         return self.tests[0]
+
+    @property
+    def shown(self) -> str:
+        """The verdict as it is shown: "holds" alone only where it holds in half of the conditions or more, by a number
+        that no opposite word of the paper fits.
+        """
+        own = next((value.exact for value in self.own.values if value.kind == "own"), None)
+        return self._shown(self.own.verdict, own, in_few=self._in_few)
+
+    def shown_of(self, value: Value) -> str:
+        """The same of a source's number, or of one measured."""
+        return self._shown(value.verdict, value.exact, in_few=self._in_few and value.kind == "own")
+
+    def _shown(self, verdict: str, exact: float | None, *, in_few: bool) -> str:
+        if verdict != "holds":
+            return verdict
+        if in_few:
+            return IN_FEW
+        overlap = self.overlap
+        if overlap is not None and exact is not None and overlap.low < abs(exact) <= overlap.high:
+            return IN_OVERLAP
+        return verdict
+
+    @property
+    def _in_few(self) -> bool:
+        judged = self._judged
+        return 2 * sum(test.verdict == "holds" for test in judged) < len(judged)
 
     @property
     def sureness(self) -> str:
@@ -302,6 +331,7 @@ def _statement(
         amendments=claim.amendments if claim else (),
         distance=_distance(claim, number(rows[0].get("measured"))),
         levels=tuple(_own_levels(data, claim)) if claim else (),
+        overlap=claim.overlap if claim else None,
     )
 
 
@@ -399,7 +429,9 @@ def _percent(text: str, claim: Claim | None) -> str:
     value = number(text)
     if value is None:
         return text
-    digits = 0 if value == 0 else 1 if abs(value) >= 0.01 else 2 if abs(value) >= 0.001 else 4
+    digits = (
+        0 if value == 0 else 1 if abs(value) >= 0.01 else 2 if abs(value) >= 0.001 else 3 if abs(value) >= 0.0001 else 4
+    )
     if 0 < abs(value) < 5e-6:  # of a sum that other segments make up: no difference that a reader has to see
         return "0"
     text = fixed(value * 100, digits)

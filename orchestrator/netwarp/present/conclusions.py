@@ -16,7 +16,7 @@ from ..core.units import counted
 from ..plan.types import Outputs
 from .claim_blocks import Statement, Value
 from .run_data import MetricHeading
-from .style import VERDICT_WORDS, verdict_counted, verdict_shown
+from .style import IN_FEW, IN_OVERLAP, VERDICT_WORDS, verdict_counted, verdict_shown
 
 CLASSES = {
     "conclusion": ("conclusion", "conclusions"),
@@ -48,12 +48,23 @@ class ClaimGrid:
     rest: tuple[Statement, ...]
     causes: tuple[Statement, ...]
 
+    @property
+    def qualified(self) -> tuple[tuple[str, str], ...]:
+        """What is shown in place of "holds" in some field, and its meaning behind "as claimed, not, undecided"."""
+        claims = (*self.first, *self.rest, *self.causes)
+        shown = {field.verdict for claim in claims for field in self.row(claim)}
+        return tuple((name, meaning) for name, meaning in QUALIFIED.items() if name in shown)
+
     def row(self, claim: Statement) -> tuple[Field, ...]:
         """A field a column."""
         values = {value.name: value for value in claim.own.values}
         return tuple(_field(claim, name, values.get(name)) for name, _ in self.columns)
 
 
+QUALIFIED = {
+    IN_FEW: "as claimed, but in less than half of its conditions",
+    IN_OVERLAP: "as claimed, but the paper also uses the opposite word for such a number",
+}
 NO_BREAK = "\u00a0"
 """Between a number of a text and its unit."""
 SHOWN_FIRST = 6
@@ -87,12 +98,13 @@ def _field(claim: Statement, name: str, value: Value | None) -> Field:
     own = name == "measured"
     if value is None or not value.number:
         if own:
-            return Field(claim.own.verdict, verdict_shown(claim.own.verdict), "own")
+            return Field(claim.shown, verdict_shown(claim.shown), "own")
         return Field("", WITHOUT_A_NUMBER if value is None and name == "paper" else "", "source")
-    turns = own and claim.turned
-    return Field(
-        value.verdict, f"{value.number} {value.unit}".rstrip(), value.kind, f"holds in {claim.held}" if turns else ""
-    )
+    shown = claim.shown_of(value)
+    notes = [f"holds in {'only ' if shown == IN_FEW else ''}{claim.held}"] if own and claim.turned else []
+    if own and shown == IN_OVERLAP and claim.overlap is not None:
+        notes.append(f"\u201c{claim.overlap.opposite}\u201d fits, too")
+    return Field(shown, f"{value.number} {value.unit}".rstrip(), value.kind, "; ".join(notes))
 
 
 def answer(plan: Outputs, claims: Sequence[Statement], system: str) -> str:
@@ -134,7 +146,7 @@ def _said(field: Placeholder, claims: Sequence[Statement]) -> str:
     if field.column == "conditions":
         return claim.held or "1 of 1"
     if field.column == "verdict":
-        return verdict_shown(test.verdict)
+        return verdict_shown(claim.shown if test is claim.own else test.verdict)
     if field.column == "expected":
         return f"{test.expected} {test.unit}".rstrip()
     value = next((value for value in test.values if value.name == field.column), None)
@@ -156,7 +168,7 @@ def counts(claims: Sequence[Statement], system: str) -> tuple[str, ...]:
         own = [claim for claim in claims if claim.claim_class == name]
         if own:
             words = ("claim", "claims") if name == "own" and not several else (singular, plural)
-            verdicts = verdict_words(Counter(claim.own.verdict for claim in own))
+            verdicts = verdict_words(Counter(claim.shown for claim in own))
             sentences.append(f"Of {counted(len(own), *words)}, {verdicts} on {system}.")
     return tuple(sentences)
 

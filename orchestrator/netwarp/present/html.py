@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from ..core.numbers import duration, fixed, given, readable, with_unit
 from ..core.units import counted
-from .style import OUTCOMES, VERDICTS, verdict_shown
+from .style import OUTCOMES, VERDICTS, verdict_counted, verdict_shown
 
 UNKNOWN = ("?", "unsure")
 # `</script>`, `<!--` and `]]>` must not end or open anything; U+2028/9 end a line in older script engines
@@ -56,12 +56,14 @@ def environment() -> Environment:
         given=given,
         fixed=fixed,
         verdict_shown=verdict_shown,
+        unbroken=lambda text: text.replace("-", "\u2011"),
         script_json=lambda value: Markup(script_json(value)),
     )
     templates.globals.update(
         duration=duration,
         with_unit=with_unit,
         counted=counted,
+        verdict_counted=verdict_counted,
         verdict=lambda name: VERDICTS.get(name, UNKNOWN),
         outcome=lambda name: OUTCOMES.get(name, UNKNOWN),
     )

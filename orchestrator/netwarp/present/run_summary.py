@@ -28,7 +28,7 @@ Checks = tuple[int, int]
 def summarise(data: RunData, grids: Sequence[Grid], claims: Sequence[Statement], checks: Checks) -> dict[str, Any]:
     """What summary.html.j2 (the answer first) and counts.html.j2 say. counts: (name, symbol, CSS class, count)."""
     outcomes = Counter(result.outcome for result in data.cells)
-    verdicts = Counter(claim.own.verdict for claim in claims)
+    verdicts = Counter(claim.shown for claim in claims)
     limits = [f"{note[:1].upper()}{note[1:]}." for note in notes(data.plan, data.manifest.backend)]
     question, *parts = _question(data) or ("",)
     return {

@@ -119,17 +119,31 @@ def variant_css(looks: Iterable[Look]) -> str:
     return f"{light}@media screen and (prefers-color-scheme:dark){{{dark}}}"
 
 
+IN_FEW = "holds in less than half"
+"""Shown in place of "holds" where a claim holds in less than half of its conditions."""
+IN_OVERLAP = "fits two opposite words"
+"""Shown in place of "holds" where the paper's own use of words calls such a number the opposite, too."""
 VERDICTS = {
     "holds": ("\u2713", "holds"),
+    IN_FEW: ("\u25d0", "unsure"),
+    IN_OVERLAP: ("\u2229", "unsure"),
     "does not hold": ("\u2717", "fails"),
     "inconclusive": ("\u2248", "unsure"),
     "its own source refutes it": ("\u2262", "refuted"),
     "not testable here": ("\u2298", "untested"),
     "not tested": ("\u2013", "untested"),
 }
-"""Verdict -> (symbol, CSS class)."""
+"""Verdict, or what is shown in its place -> (symbol, CSS class)."""
 VERDICT_WORDS = {
     "holds": ("holds", "holds", "hold"),
+    IN_FEW: (
+        "holds in less than half of its conditions", "holds in less than half of its conditions",
+        "hold in less than half of their conditions",
+    ),
+    IN_OVERLAP: (
+        "fits two opposite words of the paper", "fits two opposite words of the paper",
+        "fit two opposite words of the paper",
+    ),
     "does not hold": ("does not hold", "does not hold", "do not hold"),
     "inconclusive": ("inconclusive", "is inconclusive", "are inconclusive"),
     "its own source refutes it": (

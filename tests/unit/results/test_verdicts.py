@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from netwarp import claims_by_sources
 from netwarp.core.errors import SpecError
+from netwarp.core.outputs import Overlap
 from netwarp.core.types import Measurement
 from netwarp.plan import make_plan
 from netwarp.results import Decided, Results, decide
@@ -89,6 +90,15 @@ def test_a_word_of_the_paper_is_a_tolerance(tmp_path: Path) -> None:
     assert (one.verdict, one.own.claim.word, one.own.claim.tolerance) == ("holds", "same", 0.6)
 
 
+@pytest.mark.parametrize(("word", "opposite"), [("same", "better"), ("better", "same")])
+def test_a_word_that_overlaps_its_opposite_says_so_of_claims_of_both(tmp_path: Path, word: str, opposite: str) -> None:
+    words = '[word.better]\ntolerance = 0.1\nsource = "Table 2"\n'
+    words += '[word.same]\ntolerance = 0.6\nsource = "Table 1"\noverlaps = "better"\n'
+    text = words + HEAD + claim(PAPER + f'tolerance = "{word}"\n') + claim(PAPER + "tolerance = 0.3\n", "C2")
+    first, second = decided(tmp_path, text, {})
+    assert (first.own.claim.overlap, second.own.claim.overlap) == (Overlap(opposite, 0.1, 0.6), None)
+
+
 def test_claims_share_a_sentence_and_say_how_they_were_amended(tmp_path: Path) -> None:
     changed = 'class = "number"\npaper = "C1"\namended = [{ date = "2026-11-22", reason = "misread" }]\n'
     first, second = decided(tmp_path, HEAD + claim() + claim(changed, "C2"), {})
@@ -109,6 +119,7 @@ def test_claims_share_a_sentence_and_say_how_they_were_amended(tmp_path: Path) -
         (HEAD + claim(PAPER + 'amended = [{ date = "2026-11-22" }]\n'), "its reason is missing"),
         ('[word.same]\ntolerance = 0\nsource = "s"\n', "needs a tolerance above 0"),
         ("[word.same]\ntolerance = 0.1\n", "needs the place it comes from"),
+        ('[word.a]\ntolerance = 0.1\nsource = "s"\noverlaps = "b"\n', 'there is no other word "b"'),
         (HEAD + '[source.other]\nkind = "paper"\n', "a second paper"),
         ('[column.era]\ntitle = "t"\n', "its where is missing"),
         ('[column.who]\nwhere = { stack = "era" }\n', "is a column of the tables already"),
