@@ -127,7 +127,7 @@ def numbers(name: str) -> str:
     lines += [
         "All of it:",
         "",
-        *_counts(claims),
+        *(part for line in _counts(claims) for part in _wrapped(line)),
         "",
         "The other conclusions, and under which conditions they hold:",
         "",
@@ -298,24 +298,20 @@ def _counts(claims: Sequence[Statement]) -> list[str]:
 
 def verdicts_page() -> str:
     """The generated part of docs/verdicts.md: the conclusions of every paper counted, and its answer."""
-    heads = [*VERDICTS]
-    shown = [verdict_shown(head) for head in heads]
-    lines = [
-        f"| paper | conclusions | {' | '.join(shown)} | hold with the settings of then |",
-        f"| --- |{' --- |' * (len(heads) + 2)}",
-    ]
-    answers = []
+    columns: list[list[str]] = []
+    answers: list[str] = []
     for name in sorted(path.name for path in REFERENCE.iterdir()):
         plan, claims, system = kept(name)
         own = [claim for claim in claims if claim.claim_class == "conclusion"]
         counts = Counter(claim.shown for claim in own)
-        columns = {column.name for column in plan.columns}
-        then = [value.verdict for claim in own for value in claim.own.values if value.name in columns]
-        cells = [str(counts[head] or "") for head in heads]
-        of_then = f"{then.count('holds')} of {len(then)}"
-        lines.append(f"| [{name}](../experiments/{name}) | {len(own)} | {' | '.join(cells)} | {of_then} |")
+        settings = {column.name for column in plan.columns}
+        then = [value.verdict for claim in own for value in claim.own.values if value.name in settings]
+        shown = [str(counts[verdict] or "") for verdict in VERDICTS]
+        columns.append([name, "---", str(len(own)), *shown, f"{then.count('holds')} of {len(then)}"])
         answers += _wrapped(f"- **{name}**. {answer(plan, claims, system)}")
-    return "\n".join([*lines, "", *answers])
+    heads = ["", "---", "conclusions", *map(verdict_shown, VERDICTS), "hold with the settings of then"]
+    rows = [f"| {' | '.join(row)} |" for row in zip(heads, *columns, strict=True)]
+    return "\n".join([*rows, "", *answers])
 
 
 _NUMBER = r"[+−-]?\d[\d.,]*"
