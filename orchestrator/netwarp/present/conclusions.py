@@ -101,7 +101,8 @@ def _field(claim: Statement, name: str, value: Value | None) -> Field:
             return Field(claim.shown, verdict_shown(claim.shown), "own")
         return Field("", WITHOUT_A_NUMBER if value is None and name == "paper" else "", "source")
     shown = claim.shown_of(value)
-    notes = [f"holds in {'only ' if shown == IN_FEW else ''}{claim.held}"] if own and claim.turned else []
+    few = "only " if shown == IN_FEW else ""
+    notes = [f"holds in {few}{claim.held} conditions"] if own and claim.turned else []
     if own and shown == IN_OVERLAP and claim.overlap is not None:
         notes.append(f"\u201c{claim.overlap.opposite}\u201d fits, too")
     return Field(shown, f"{value.number} {value.unit}".rstrip(), value.kind, "; ".join(notes))

@@ -113,7 +113,7 @@ def test_the_grid_has_the_headline_first_and_every_sources_number(run: RunDir, s
     paper, own, era = grid.row(grid.first[0])
     assert own == Field("holds", f"−{100 * (1 - tcp[0] / tcp[1]):.1f} %", "own")
     assert (paper.verdict, paper.text, era.verdict) == ("holds", "−38.1 %", "holds")
-    assert grid.row(grid.rest[0])[1].note == "holds in 1 of 2"
+    assert grid.row(grid.rest[0])[1].note == "holds in 1 of 2 conditions"
     assert [field.text for field in grid.row(grid.causes[0])] == ["says so", "not testable here", ""]
 
 
