@@ -383,6 +383,7 @@ class SourceKeys(TypedDict, total=False):
 class WordKeys(TypedDict, total=False):
     tolerance: object  # 0.143
     source: str  # "Table 6: 0.080 against 0.070"
+    overlaps: Name  # "better"
 
 class ColumnKeys(TypedDict, total=False):
     title: str  # "Linux, as in 2005"
