@@ -1,4 +1,4 @@
-"""How commands print: JSON, a console without surprises, and tables on it."""
+"""Output of commands: JSON, a console without surprises, and tables on it."""
 
 from __future__ import annotations
 

@@ -10,19 +10,8 @@ from pathlib import Path
 
 import pytest
 from netwarp.core.errors import KernelError
-from netwarp.guestkernel import KernelBuild, build_kernel, export_kernel, find_kernel, import_kernel, list_kernels
+from netwarp.guestkernel import KernelBuild, export_kernel, find_kernel, import_kernel, list_kernels
 from netwarp.guestkernel.cache import kernels_dir
-from support.kernel_tree import make_tree
-
-
-@pytest.fixture
-def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KernelBuild:
-    """A kernel in the cache of one machine; afterwards NETWARP_CACHE is that of another, which has none."""
-    monkeypatch.setenv("NETWARP_CACHE", str(tmp_path / "here"))
-    monkeypatch.delenv("NETWARP_KERNEL", raising=False)
-    made = build_kernel(make_tree(tmp_path))
-    monkeypatch.setenv("NETWARP_CACHE", str(tmp_path / "there"))
-    return made
 
 
 def files(folder: Path) -> dict[str, bytes]:

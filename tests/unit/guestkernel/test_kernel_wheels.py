@@ -28,16 +28,6 @@ def packing() -> ModuleType:
     return module
 
 
-@pytest.fixture
-def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KernelBuild:
-    """A kernel in the cache of the machine that packs; afterwards NETWARP_CACHE is that of another, which has none."""
-    monkeypatch.setenv("NETWARP_CACHE", str(tmp_path / "here"))
-    monkeypatch.delenv("NETWARP_KERNEL", raising=False)
-    made = build_kernel(make_tree(tmp_path))
-    monkeypatch.setenv("NETWARP_CACHE", str(tmp_path / "there"))
-    return made
-
-
 def packed(build: KernelBuild, packing: ModuleType, place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(packing, "LINKED", place / "linked")
     licence = place / "linked/licences" / build.source.split()[0].lstrip("/") / "COPYING"
