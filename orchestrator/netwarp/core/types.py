@@ -56,9 +56,17 @@ class GilbertElliott(Frozen, frozen=True):
     good_loss_ratio: float = 0.0
 
 
+class PacketRange(Frozen, frozen=True):
+    """The packets `first`, `first` + `step`, ... up to `last` (None: without end), counted from 1."""
+
+    first: int
+    last: int | None
+    step: int
+
+
 class PacketRule(Frozen, frozen=True):
-    """A rule that drops, duplicates or delays the packets with these numbers (from 1), each once. It counts all packets
-    of the direction, or (`kind`) the packets of that kind of each flow.
+    """A rule that drops, duplicates or delays the packets with these numbers (from 1) and in these ranges, each once.
+    It counts all packets of the direction, or (`kind`) the packets of that kind of each flow.
 
     kind: a name of core.packet_kinds; "": every packet that enters the direction.
     """
@@ -67,6 +75,7 @@ class PacketRule(Frozen, frozen=True):
     numbers: tuple[int, ...]
     kind: str = ""
     delay_ns: int = 0
+    ranges: tuple[PacketRange, ...] = ()
 
 
 class Aqm(Frozen, frozen=True):

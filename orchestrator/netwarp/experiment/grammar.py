@@ -17,6 +17,12 @@ LEVELS = Field("levels", '{ outage = ["0 s", "5 s"] }')
 CONDITIONS = {"only": LEVELS, "unless": LEVELS}
 RATIO = quantity("ratio", example='"1 %"')
 NUMBER_OF_A_PACKET = Field("integer", "3", low=1, high=2**31 - 1)
+PACKET_RANGE: dict[str, Field] = {
+    "every": quantity("packets", example='"1000 packets"', low=1, high=2**31 - 1),
+    "from": NUMBER_OF_A_PACKET,
+    "to": NUMBER_OF_A_PACKET,
+}
+"""Of a rule for single packets: a range of their numbers."""
 DELAY_OF_A_PACKET = quantity("time", example='"30 ms"', low=1, high=600 * S)
 _MILLISECONDS = quantity("time", example='"5 ms"', low=1000, high=100 * S)
 _THRESHOLD = quantity("data", "packets", example='"5 packets" or "15 KiB"', low=1)
@@ -60,7 +66,7 @@ DIRECTION: dict[str, Field] = {
     ),
     "bit_errors": RATIO,
     "byte_errors": RATIO,
-    "drop": Field("open", "[3, 7]"),
+    "drop": Field("open", '[3, 7] or { every = "1000 packets" }'),
     "duplicate": Field("open", '"1 %" or [5]'),
     "delay": Field("open", '{ 5 = "30 ms" }'),
     "corrupt": RATIO,

@@ -52,7 +52,7 @@ class DirectionKeys(TypedDict, total=False):
     burst_loss: BurstLossKeys  # { p = "1 %", r = "20 %", bad_loss = "100 %", good_loss = "0 %" }
     bit_errors: str  # "1 %"
     byte_errors: str  # "1 %"
-    drop: object  # [3, 7]
+    drop: object  # [3, 7] or { every = "1000 packets" }
     duplicate: object  # "1 %" or [5]
     delay: object  # { 5 = "30 ms" }
     corrupt: str  # "1 %"

@@ -20,8 +20,9 @@ from .agents import with_agents
 from .capture_points import read_captures
 from .combine import Combination
 from .flows import Flows
-from .impairments import check_packet_rules, finish
+from .impairments import finish
 from .network import SIDES, Network, check_linked, check_switches
+from .packet_rules import check_packet_rules
 from .resolve import resolve
 from .routes import Routed, rtt_of_links
 from .sysctls import SysctlCheck

@@ -13,7 +13,7 @@ from ..core.errors import SpecError
 from ..core.schedule_levels import BETWEEN, ENDINGS, UNDISTURBED, PacketPosition, PacketSchedule, packets_of_level
 from ..core.types import Cell, DirectionName, Link, LinkImpairment, PacketRule
 from ..experiment.factors import DOES_NOT_APPLY
-from .impairments import NO_PACKET_NS
+from .packet_rules import NO_PACKET_NS
 from .types import Level, Plan, PlannedExperiment, PlannedFactor
 
 PAST_NS = NO_PACKET_NS

@@ -10,7 +10,7 @@ import msgspec
 from markupsafe import Markup
 
 from ..core.numbers import fixed, given, readable, with_unit
-from ..core.types import Cell, GilbertElliott, LinkImpairment, PacketRule
+from ..core.types import Cell, GilbertElliott, LinkImpairment, PacketRange, PacketRule
 from ..core.units import Kind, Quantity, counted, format_quantity, listed
 from ..store.environment import Environment
 from ..store.run_dir import read_json
@@ -231,7 +231,13 @@ def _words(name: str, value: object) -> str:
 def _rule(rule: PacketRule) -> str:
     kind = f"{rule.kind} " if rule.kind else ""
     by = f" by {format_quantity(Quantity('time', rule.delay_ns))}" if rule.action == "delay" else ""
-    return f"{rule.action} {kind}packets {', '.join(map(str, rule.numbers))}{by}"
+    which = ", ".join([*map(str, rule.numbers), *map(_range, rule.ranges)])
+    return f"{rule.action} {kind}packets {which}{by}"
+
+
+def _range(each: PacketRange) -> str:
+    every = "" if each.step == 1 else f" every {each.step}"
+    return f"{each.first} to {each.last}{every}" if each.last is not None else f"from {each.first} on{every}"
 
 
 def machines_view(machines: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
-from ..core.types import Flow, Frozen, LinkImpairment, PacketRule
+from ..core.types import Flow, Frozen, LinkImpairment, PacketRange, PacketRule
 from .bpf import assemble
 from .packet_classifier import CLASSIFY, ETHERNET_HEADER_BYTES, IP_NUMBERS, IP_PROTOCOL, KINDS_SEEN, PORTS, kind_bits
 
@@ -103,12 +103,12 @@ def packet_program(rules: Sequence[PacketRule], flows: Sequence[Flow], *, errors
     parts += [f"    r9 = map {STATE}", _count(PACKETS), "    r8 = 0"]
     if errors:  # one draw a packet, whatever becomes of it: variants meet the same ones
         parts.append(_DRAW)
-    by_number: dict[int, int] = {}
+    of_all = _Verdicts()
     for rule in rules:
         if not rule.kind:
-            _add_verdict(by_number, rule, verdict(rule))
-    if by_number:
-        parts += [f"    r1 = *(u64 *)(r9 + {8 * PACKETS})", *_compare("link", by_number)]
+            of_all.add(rule, verdict(rule))
+    if of_all.numbers or of_all.ranges:
+        parts += [f"    r1 = *(u64 *)(r9 + {8 * PACKETS})", *of_all.compare("link")]
     by_kind, slots = _by_kind([(rule, verdict(rule)) for rule in rules if rule.kind], flows)
     parts += [*by_kind, "verdict:", _SHORT_ENOUGH]
     if errors:
@@ -220,34 +220,56 @@ bit-{bit}:"""
 whole:"""
 
 
-def _add_verdict(verdicts: dict[int, int], rule: PacketRule, value: int) -> None:
-    for number in rule.numbers:
-        verdicts[number] = verdicts.get(number, 0) | value
+@dataclass(slots=True)
+class _Verdicts:
+    """What becomes of which numbers of one count."""
+
+    numbers: dict[int, int] = field(default_factory=dict)
+    ranges: list[tuple[PacketRange, int]] = field(default_factory=list)
+
+    def add(self, rule: PacketRule, value: int) -> None:
+        """The verdict of one rule."""
+        for number in rule.numbers:
+            self.numbers[number] = self.numbers.get(number, 0) | value
+        self.ranges += [(each, value) for each in rule.ranges]
+
+    def compare(self, place: str) -> Iterator[str]:
+        """Adds to the verdict where the number in r1 is listed, or in a range."""
+        for number, value in sorted(self.numbers.items()):
+            other = f"{place}-not-{number}"
+            yield f"    if r1 != {number} goto {other}"
+            yield from _add(value, other)
+        for place_number, (each, value) in enumerate(self.ranges):
+            other = f"{place}-not-range-{place_number}"
+            yield f"    if r1 < {each.first} goto {other}"
+            if each.last is not None:
+                yield f"    if r1 > {each.last} goto {other}"
+            if each.step > 1:
+                yield f"    r2 = r1\n    r2 += {-each.first}\n    r2 %= {each.step}\n    if r2 != 0 goto {other}"
+            yield from _add(value, other)
 
 
-def _compare(place: str, verdicts: Mapping[int, int]) -> Iterator[str]:
-    """Adds to the verdict where the number in r1 is listed; of two delays the longer counts."""
+def _add(value: int, other: str) -> Iterator[str]:
+    """Adds a value to the verdict; of two delays the longer counts."""
     others = (1 << _DELAY_SHIFT) - 1
-    for number, value in sorted(verdicts.items()):
-        other = f"{place}-not-{number}"
-        yield f"    if r1 != {number} goto {other}\n    r8 |= {value & others}"
-        if value > others:
-            yield f"""
+    yield f"    r8 |= {value & others}"
+    if value > others:
+        yield f"""
     r2 = r8
     r2 >>= {_DELAY_SHIFT}
     if r2 >= {value >> _DELAY_SHIFT} goto {other}
     r8 &= {others}
     r8 |= {value & ~others}"""
-        yield f"{other}:"
+    yield f"{other}:"
 
 
 def _by_kind(rules: Sequence[tuple[PacketRule, int]], flows: Sequence[Flow]) -> tuple[list[str], int]:
     """The rules by flow and kind, and how many counters they have."""
-    lists: dict[str, dict[str, dict[int, int]]] = {}
+    lists: dict[str, dict[str, _Verdicts]] = {}
     for flow in flows:
         for rule, value in rules:
             if flow.protocol in IP_NUMBERS:
-                _add_verdict(lists.setdefault(flow.name, {}).setdefault(rule.kind, {}), rule, value)
+                lists.setdefault(flow.name, {}).setdefault(rule.kind, _Verdicts()).add(rule, value)
     if not lists:
         return [], 0
     parts, slot = [CLASSIFY], COUNTERS
@@ -265,7 +287,7 @@ def _by_kind(rules: Sequence[tuple[PacketRule, int]], flows: Sequence[Flow]) -> 
     if r1 == {flow.port} goto of-{flow.name}
     goto not-{flow.name}
 of-{flow.name}:""")
-        for kind, numbers in lists[flow.name].items():
+        for kind, verdicts in lists[flow.name].items():
             place = f"{flow.name}-{kind}"
             parts.append(f"""
     r1 = {kind_bits(kind)} ll
@@ -273,7 +295,7 @@ of-{flow.name}:""")
     r1 &= r2
     if r1 == 0 goto no-{place}
 {_count(slot)}""")
-            parts += [*_compare(place, numbers), f"no-{place}:"]
+            parts += [*verdicts.compare(place), f"no-{place}:"]
             slot += 1
         parts.append(f"    goto verdict\nnot-{flow.name}:")
     return parts, slot - COUNTERS

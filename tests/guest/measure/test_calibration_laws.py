@@ -88,7 +88,10 @@ def numbered(action: str, *, more: int = 0, later_ns: int = 0) -> Callable[[Cell
     def change(cell: Cell) -> Cell:
         rules = tuple(
             msgspec.structs.replace(
-                rule, numbers=tuple(number + more for number in rule.numbers), delay_ns=rule.delay_ns + later_ns
+                rule,
+                numbers=tuple(number + more for number in rule.numbers),
+                delay_ns=rule.delay_ns + later_ns,
+                ranges=tuple(msgspec.structs.replace(each, first=each.first + more) for each in rule.ranges),
             )
             if rule.action == action
             else rule
@@ -113,6 +116,7 @@ WRONG = (
     Wrong("rules: single packets", "packets lost that no rule names", numbered("drop", more=1)),
     Wrong("rules: single packets", "packets that came twice and no rule names", numbered("duplicate", more=1)),
     Wrong("rules: single packets", "delay of packet 9", numbered("delay", later_ns=20 * US)),
+    Wrong("rules: every 100 packets", "packets lost that no range names", numbered("drop", more=1)),
     Wrong("rules: longer than 848 B", "longer packets that passed", longest(849)),
     Wrong("rules: longer than 848 B", "other packets that vanished", longest(847)),
     Wrong("aqm: red, 10 % too much", "probability of a drop", managed(max_p_ratio=0.4)),

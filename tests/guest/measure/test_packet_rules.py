@@ -41,6 +41,19 @@ levels = ["tcp", "sctp"]
 sets = "flow.x.protocol"
 """
 )
+RANGES = two_hosts_unlimited(
+    """
+[flow.x]
+bytes = "600 kB"
+[link.p1.forward]
+drop = { data = { every = "40 packets", from = 60, to = 300 } }
+[link.p1.backward]
+drop = [3, { from = 20, to = 22 }]
+[factor.protocol]
+levels = ["tcp", "sctp"]
+sets = "flow.x.protocol"
+"""
+)
 ERRORS = two_hosts_unlimited(
     f"""
 [flow.x]
@@ -134,6 +147,24 @@ def test_kinds_are_counted_apart(rules: RunFiles, protocol: str) -> None:
     assert way.lost == ({1} if protocol == "tcp" else {sacks[1]})
     assert way.sent[0].flags == (0x12 if protocol == "tcp" else 0)
     assert way.counts["dropped"] == 1
+
+
+@pytest.fixture(scope="module")
+def ranges(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> RunFiles:
+    """Both protocols, with periodic losses of data one way and a range of packets the other."""
+    return checkout.run_spec(tmp_path_factory.mktemp("ranges"), RANGES, "--no-report")
+
+
+@pytest.mark.parametrize("protocol", ["tcp", "sctp"])
+def test_periodic_losses_and_ranges_are_exact(ranges: RunFiles, protocol: str) -> None:
+    """The data packets 60, 100 ... 300 of the flow, those sent again counted like others; the packets 3 and 20 to 22
+    of the way back; no other."""
+    cell = ranges.cell(protocol=protocol)
+    way = direction(cell, "a")
+    with_data = [number for number, frame in enumerate(way.sent, 1) if frame.data_bytes or DATA in frame.chunks]
+    assert len(with_data) > 300
+    assert way.lost == {with_data[number - 1] for number in range(60, 301, 40)}
+    assert direction(cell, "b").lost == {3, 20, 21, 22}
 
 
 @pytest.fixture(scope="module")

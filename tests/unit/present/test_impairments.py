@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from netwarp.core.types import Aqm, GilbertElliott, LinkImpairment, PacketRule
+from netwarp.core.types import Aqm, GilbertElliott, LinkImpairment, PacketRange, PacketRule
 from netwarp.present.setup import _impairment, in_words, losses, others
 
 VALUES = {
@@ -26,8 +26,11 @@ VALUES = {
     "bit_error_ratio": (1e-5, "bit error 1\u00d710\u207b\u2075"),
     "byte_error_ratio": (0.001, "byte error 0.001"),
     "packet_rules": (
-        (PacketRule("drop", (3, 7)), PacketRule("delay", (1,), "data", 2_000_000)),
-        "drop packets 3, 7; delay data packets 1 by 2 ms",
+        (
+            PacketRule("drop", (3, 7), ranges=(PacketRange(20, 30, 1), PacketRange(1000, None, 1000))),
+            PacketRule("delay", (1,), "data", 2_000_000),
+        ),
+        "drop packets 3, 7, 20 to 30, from 1000 on every 1000; delay data packets 1 by 2 ms",
     ),
     "aqm": (Aqm("codel", True, {}), "codel that marks (ECN)"),
 }

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from netwarp.core.errors import SpecError
-from netwarp.core.types import LinkImpairment, PacketRule
+from netwarp.core.types import LinkImpairment, PacketRange, PacketRule
 from netwarp.experiment import load_spec
 from netwarp.plan import make_plan
 from netwarp.testbed.bpf import assemble, program_tag
@@ -107,12 +107,43 @@ def test_rules_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "rules"),
+    [
+        ('{ every = "1000 packets" }', [("", (), (PacketRange(1000, None, 1000),))]),
+        ("{ from = 20, to = 30 }", [("", (), (PacketRange(20, 30, 1),))]),
+        ("{ to = 3 }", [("", (), (PacketRange(1, 3, 1),))]),
+        ('[7, { every = "5 packets", from = 11, to = 90 }]', [("", (7,), (PacketRange(11, 90, 5),))]),
+        (
+            '{ every = "9 packets", data = { every = "100 packets" }, ack = [2, { from = 4 }] }',
+            [
+                ("", (), (PacketRange(9, None, 9),)),
+                ("data", (), (PacketRange(100, None, 100),)),
+                ("ack", (2,), (PacketRange(4, None, 1),)),
+            ],
+        ),
+    ],
+)
+def test_ranges_are_read(tmp_path: Path, line: str, rules: list[tuple[str, tuple[int, ...], object]]) -> None:
+    read = plan(tmp_path, f"drop = {line}").packet_rules
+    assert [(rule.kind, rule.numbers, rule.ranges) for rule in read] == rules
+    assert plan(tmp_path, f"duplicate = {line}").packet_rules[0].ranges == read[0].ranges
+
+
+@pytest.mark.parametrize(
     ("line", "said"),
     [
         ("drop = { dat = [1] }", 'did you mean "data"'),
+        ("drop = { evry = 5 }", 'did you mean "every"'),
+        ("drop = { every = 1000 }", 'write for example "1000 packets"'),
+        ('drop = { every = "0 packets" }', "at least 1 packet"),
+        ("drop = { from = 30, to = 20 }", "no packet: the first would be number 30"),
+        ('drop = { every = "100 packets", to = 99 }', "no packet: the first would be number 100"),
+        ("drop = { data = {} }", 'is empty; for example { every = "1000 packets" }'),
+        ("drop = { data = { form = 3 } }", 'did you mean "from"'),
+        ("drop = { data = 3 }", "a list of numbers, or a range"),
         ("drop = [0]", "whole number from 1"),
         ("drop = [3, 3]", "twice"),
-        ("drop = 3", "list of packets' numbers"),
+        ("drop = 3", "list of packets' numbers, a range"),
         ('delay = "30 ms"', "one_way_delay"),
         ('delay = { 05 = "30 ms" }', "neither a packet's number nor a kind"),
         (f"drop = {list(range(1, 1002))}", "more than 1000 single packets"),

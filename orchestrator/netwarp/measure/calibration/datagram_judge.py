@@ -66,7 +66,7 @@ def judge_ways(
     rows: list[ProbeRow] = []
     curves: list[Curve] = []
     (kind,) = probe.quantities
-    if kind in ("errors", "rules", "longer"):
+    if kind in ("errors", "rules", "ranges", "longer"):
         return list(judge_rules(probe, ways[0], t0_realtime_ns, clock.late_s)), []
     if link.forward.aqm is not None:
         return list(judge_aqm(probe, ways[0], t0_realtime_ns, clock.late_s)), []

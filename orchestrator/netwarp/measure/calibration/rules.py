@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...core.types import Event, Link, LinkImpairment, PacketRule
+from ...core.types import Event, Link, LinkImpairment, PacketRange, PacketRule
 from ...core.wire import ETHERNET_HEADER_BYTES
 from ...store.probe_rows import ProbeRow
 from .datagram_probes import BRACKET_NS, MS, PORTS, START_NS, Budget, S, probe_cell, send_words, sending_flow
@@ -22,6 +22,8 @@ DELAY_NS = 5 * MS
 DROPPED, COPIED, LATE_NS = (3, 7, 500, 501, 999), (5, 7, 600), {9: 30 * MS, 600: 2 * MS, 700: 9 * MS}
 """Numbers of packets, and by how much they are late. 7 is dropped and copied (a drop wins), 600 copied and late."""
 COUNT = 1000
+EVERY = PacketRange(100, None, 100)
+SOME = PacketRange(31, 38, 1)
 LONGEST_BYTES = 848
 HOLE_NS, REPAIR_NS = 2 * S + APART_NS // 2, 3 * S + APART_NS // 2
 """Between two datagrams."""
@@ -45,6 +47,10 @@ def rule_probes(program: Path, budget: Budget, seed: int = 1) -> tuple[Probe, ..
     )
     exact = LinkImpairment(one_way_delay_ns=DELAY_NS, packet_rules=rules)
     probes.append(_probe("single packets", "rules", exact, (100,), COUNT, program, seed))
+    periodic = LinkImpairment(
+        one_way_delay_ns=DELAY_NS, packet_rules=(PacketRule("drop", (), "data", ranges=(EVERY, SOME)),)
+    )
+    probes.append(_probe("every 100 packets", "ranges", periodic, (100,), COUNT, program, seed))
     hole = (
         Event(HOLE_NS, "hole", "blackhole", "p1", ("forward",), longer_than_bytes=LONGEST_BYTES),
         Event(REPAIR_NS, "hole", "repair", "p1", ("forward",), longer_than_bytes=LONGEST_BYTES),
@@ -83,6 +89,8 @@ def judge_rules(probe: Probe, way: Way, t0_ns: int, late_s: float) -> Iterator[P
             yield from _errors(probe, way)
         case ("rules",):
             yield from _single_packets(probe, way, late_s)
+        case ("ranges",):
+            yield from _ranges(probe, way)
         case _:
             yield from _longer(probe, way, t0_ns)
 
@@ -118,6 +126,14 @@ def _single_packets(probe: Probe, way: Way, late_s: float) -> Iterator[ProbeRow]
     others = delays[way.came & ~np.isin(numbers, list(LATE_NS))]
     for what, value in (("least", others.min()), ("greatest", others.max())):
         yield ProbeRow.of(probe.name, f"delay of the others, {what}", base / 1e9, float(value), late_s, "s")
+
+
+def _ranges(probe: Probe, way: Way) -> Iterator[ProbeRow]:
+    """Periodic losses and a range of them, by number."""
+    lost = set((np.flatnonzero(~way.came) + 1).tolist())
+    asked = {*range(EVERY.first, COUNT + 1, EVERY.step), *range(SOME.first, (SOME.last or 0) + 1)}
+    yield ProbeRow.of(probe.name, "packets lost", len(asked), len(lost), 0, "packets")
+    yield ProbeRow.of(probe.name, "packets lost that no range names", 0, len(lost - asked), 0, "packets")
 
 
 def _longer(probe: Probe, way: Way, t0_ns: int) -> Iterator[ProbeRow]:
