@@ -45,6 +45,8 @@ RESOLVED_NAMES = (
     "Burst",
     "Sender",
     "Receiver",
+    "Starts",
+    "Stops",
     "Flow",
     "Event",
     "Shape",
@@ -76,6 +78,8 @@ TABLES: dict[str, tuple[Mapping[str, Field], str]] = {
     "Burst": (options.BURST, ""),
     "Sender": (options.of_role("sender"), ""),
     "Receiver": (options.of_role("receiver"), ""),
+    "Starts": (grammar.STARTS, ""),
+    "Stops": (grammar.STOPS, ""),
     "Flow": (grammar.FLOW, ""),
     "Event": (grammar.EVENT, "BothWays"),
     "Shape": (grammar.SHAPE, ""),
@@ -144,6 +148,8 @@ def type_of(field: Field, placeholders: bool) -> str:
     """The Python type of a key's values."""
     inner = table_of(field.fields) + "Keys" if field.fields else ""
     match field.type:
+        case "quantity" if inner:
+            return f"str | {inner}"
         case "quantity" | "text":
             return "str"
         case "choice":

@@ -18,6 +18,7 @@ from ..engine.export import export_captures, export_har
 from ..engine.planning import fit, refusals
 from ..experiment import EXAMPLE_SPEC, list_profiles
 from ..experiment.problems import nearest
+from ..plan.group_words import group_lines
 from ..plan.notes import notes
 from ..plan.schedules import most_cells
 from ..present.profile_table import profile_words
@@ -96,6 +97,8 @@ def run_plan(args: argparse.Namespace) -> int:
             f"schedules of packets are added while it runs, from the captures of these: at most {most} cells in all",
             file=sys.stderr,
         )
+    for line in group_lines(plan):
+        print(line, file=sys.stderr)
     for note in notes(plan, args.backend):
         print(f"note: {note}", file=sys.stderr)
     refused = refusals(plan, args.backend)

@@ -241,6 +241,8 @@ class Flow(Frozen, frozen=True):
     receiver_options: dict[str, OptionValue] = {}
     program: Program | None = None
     """The user's own program, if the flow is one."""
+    group: str | msgspec.UnsetType = msgspec.UNSET
+    """The flow of the spec of which this is one of many; unset it is no part of the JSON."""
 
     @property
     def is_page(self) -> bool:

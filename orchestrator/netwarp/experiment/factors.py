@@ -13,6 +13,7 @@ from ..core.outputs import EXPERIMENT as EXPERIMENT_KEY
 from ..core.schedule_levels import UNDISTURBED, PacketSchedule, ScheduleAction
 from ..core.units import same_value
 from .fields import LONGEST_LEVEL, NAME, check_keys, decode, read_names, read_quantity
+from .flow_groups import names_in
 from .grammar import EXPERIMENT, FACTOR_KEYS, LEVEL, RESOLVED, SCHEDULE, SCHEDULES, SECTIONS, TOP
 from .merge import merge
 from .problems import Problems, nearest
@@ -93,7 +94,7 @@ def layers(document: Item, factors: Mapping[str, FactorSpec]) -> list[Item]:
 
 def with_flows(document: Item, factors: Mapping[str, FactorSpec]) -> dict[str, FactorSpec]:
     """The dimensions that outputs may name: the factors, and FLOW with every flow of the document and of any level."""
-    names = dict.fromkeys(name for layer in layers(document, factors) for name in layer.under("flow"))
+    names = names_in(layers(document, factors))
     return {**factors, FLOW: FactorSpec(FLOW, FLOW, tuple(LevelSpec(name, name, None) for name in names), {}, document)}
 
 

@@ -64,7 +64,8 @@ class Field:
     names: list of texts, among which tables of `fields` may stand. texts: one text or a list of texts. levels: factor
     -> level or list of levels. map: name -> table of `fields`. open: checked by the code that reads it; its table may
     have `fields`. A `choice` may also be a table or list where the code that reads it says so, and a
-    `quantity` one of the words in `choices`.
+    `quantity` one of the words in `choices`, or a table where it has `fields`. pattern: a name that may have `*` for
+    any letters.
     """
 
     type: Type
@@ -74,11 +75,18 @@ class Field:
     low: float | None = None
     high: float | None = None
     fields: Mapping[str, Field] | None = None
+    pattern: bool = False
 
 
-def quantity(*kinds: Kind, example: str = "", low: float | None = None, high: float | None = None) -> Field:
+def quantity(
+    *kinds: Kind,
+    example: str = "",
+    low: float | None = None,
+    high: float | None = None,
+    fields: Mapping[str, Field] | None = None,
+) -> Field:
     """A dimensional value: text with its unit."""
-    return Field("quantity", example or EXAMPLES[kinds[0]].split(" or ")[0], kinds, low=low, high=high)
+    return Field("quantity", example or EXAMPLES[kinds[0]].split(" or ")[0], kinds, low=low, high=high, fields=fields)
 
 
 def is_open(text: str) -> bool:
@@ -117,7 +125,9 @@ def decode(item: Item, field: Field, problems: Problems, *, fill: bool = False) 
         case "quantity":
             if item.value in field.choices:
                 return str(item.value)
-            return read_quantity(item, field, problems)
+            if field.fields is None or not isinstance(item.value, dict):
+                return read_quantity(item, field, problems)
+            check_keys(item, field.fields, problems, fill=fill)
         case "names":
             return read_names(item, field, problems)
         case "texts":
@@ -235,7 +245,7 @@ def read_text(item: Item, field: Field, problems: Problems) -> str | None:
     text = item.value
     if field.type == "choice" and text not in field.choices:
         problems.add(item, _no_choice(text, field))
-    elif field.type == "name" and not NAME.fullmatch(text):
+    elif field.type == "name" and not NAME.fullmatch(text.replace("*", "_") if field.pattern else text):
         problems.add(item, f'"{text[:40]}" is no name: a name is 1 to 32 of a-z 0-9 _ - (not first){example}')
     elif len(text) > LONGEST_TEXT or not text.replace("\n", " ").isprintable():
         problems.add(item, f"must be printable text of at most {LONGEST_TEXT} characters{example}")
@@ -251,8 +261,10 @@ def _no_choice(text: str, field: Field) -> str:
 
 
 def read_integer(item: Item, field: Field, problems: Problems) -> int | None:
-    """A count (a number without a dimension)."""
+    """A count (a number without a dimension); text only where a placeholder stood, whose values are texts."""
     low, high = field.low if field.low is not None else 0, field.high if field.high is not None else 2**63 - 1
+    if item.used is not None and isinstance(item.value, str) and re.fullmatch(r"\d{1,18}", item.value, re.ASCII):
+        item = item.with_value(int(item.value))
     if isinstance(item.value, bool) or not isinstance(item.value, int) or not low <= item.value <= high:
         problems.add(item, f"must be a whole number from {int(low)} to {int(high)}; for example {field.example}")
         return None

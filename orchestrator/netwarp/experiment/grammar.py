@@ -131,17 +131,24 @@ LINK: dict[str, Field] = {
 PATH: dict[str, Field] = {key: Field("text", '"p1"') for key in ("sender", "receiver", "back")}
 """A path by its links: at the sender, at the receiver, and that by which the receiver's own packets leave."""
 SWITCH: dict[str, Field] = {"at": quantity("time", example='"50 s"'), "path": Field("text", '"p2"'), **CONDITIONS}
+FIRST_TIME = quantity("time", example='"0 s"')
+STARTS: dict[str, Field] = {"first": FIRST_TIME, "every": quantity("time", example='"100 ms"')}
+"""The starts of equal flows: of the first, and so long after each other."""
+STOPS: dict[str, Field] = {**STARTS, "last": quantity("time", example='"50 s"')}
+"""Their stops: `first`: of the first, the others after it; `last`: of the last, the others after it."""
+MOST_FLOWS = 1000
 FLOW: dict[str, Field] = {
-    "from": Field("name", '"a"'),
-    "to": Field("name", '"b"'),
+    "from": Field("name", '"a"', pattern=True),
+    "to": Field("name", '"b"', pattern=True),
+    "count": Field("integer", "50", low=1, high=MOST_FLOWS),
     "protocol": Field("choice", '"sctp"', choices=("tcp", "sctp", "mptcp", "udp", "icmp")),
     "program": Field("open", '"iperf3"', fields=PROGRAM),
     "page": Field("table", '{ objects = { count = 5, size = "13.5 kB" } }', fields=PAGE),
     "paths": Field("names", '["p1", "p2"]', fields=PATH),
     "port": Field("integer", "5001", low=1, high=65535),
-    "start": quantity("time", example='"0.5 s"'),
+    "start": quantity("time", example='"0.5 s"', fields=STARTS),
     "phase": _PHASE,
-    "stop": quantity("time", example='"100 s"'),
+    "stop": quantity("time", example='"100 s"', fields=STOPS),
     "bytes": quantity("data", example='"10 MB"', low=1),
     "message_size": quantity("data", example='"1452 B"', low=1, high=16 << 20),
     "sender": Field("open", '{ congestion = "reno" }', fields=of_role("sender")),

@@ -30,6 +30,7 @@ from ..core.types import BACK
 from ..core.units import Kind, QuantityError, parse_quantity
 from .factors import DOES_NOT_APPLY, FactorSpec, check_condition, check_experiment
 from .fields import PLACEHOLDER, read_levels, read_names, read_span
+from .flow_groups import matching
 from .grammar import ANSWER, FIGURE, METRIC, TABLE
 from .merge import DEEPEST_PARAMETER
 from .problems import Problems, nearest
@@ -433,7 +434,7 @@ class OutputReader:
         return {EXPERIMENT: item.texts(EXPERIMENT)}
 
     def flows(self, item: Item) -> tuple[str, ...]:
-        """The flows named by `flow` (of a figure also `flows`); they must exist."""
+        """The flows named by `flow` (of a figure also `flows`), patterns among them; they must exist."""
         child, same = item.get("flow"), item.get("flows")
         if child is not None and same is not None:
             self.problems.add(same, "flow and flows are the same key: write one of them")
@@ -442,7 +443,7 @@ class OutputReader:
             return ()
         known = [level.name for level in self.factors[FLOW].levels]
         for flow in child.texts():
-            if flow.removesuffix(BACK) not in known:
+            if not matching(flow.removesuffix(BACK), known):
                 self.problems.add(child.part(flow), f'there is no flow "{flow}"{nearest(flow, known)}')
         return child.texts()
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .fields import NAME, is_open, read_integer, read_text
+from .flow_groups import matching
 from .grammar import SECTIONS, SHAPE, TOP
 from .merge import merge
 from .problems import Problems, nearest
@@ -170,7 +171,7 @@ def check_references(layers: Sequence[Item], problems: Problems) -> None:
         known = dict.fromkeys(name for name, _ in tables)
         for item in _references(_with_shapes(layers), kind):
             name = str(item.value)
-            if isinstance(item.value, str) and not is_open(name) and name not in known:
+            if isinstance(item.value, str) and not is_open(name) and not matching(name, known):
                 problems.add(item, f'there is no {kind} "{name}"{nearest(name, known)}')
 
 

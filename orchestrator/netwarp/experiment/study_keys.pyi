@@ -223,17 +223,27 @@ class ReceiverKeys(TypedDict, total=False):
     connect_deadline: str  # "30 s"
     stall_deadline: str  # "30 s"
 
+class StartsKeys(TypedDict, total=False):
+    first: str  # "0 s"
+    every: str  # "100 ms"
+
+class StopsKeys(TypedDict, total=False):
+    first: str  # "0 s"
+    every: str  # "100 ms"
+    last: str  # "50 s"
+
 class FlowKeys(TypedDict, total=False):
     from_: Name  # "a"
     to: Name  # "b"
+    count: int  # 50
     protocol: Literal["tcp", "sctp", "mptcp", "udp", "icmp"] | str  # "sctp"
     program: ProgramKeys | str | Sequence[object]  # "iperf3"
     page: PageKeys  # { objects = { count = 5, size = "13.5 kB" } }
     paths: Sequence[str | Handle | PathKeys]  # ["p1", "p2"]
     port: int  # 5001
-    start: str  # "0.5 s"
+    start: str | StartsKeys  # "0.5 s"
     phase: PhaseKeys  # { uniform = ["0 s", "1 s"] }
-    stop: str  # "100 s"
+    stop: str | StopsKeys  # "100 s"
     bytes: str  # "10 MB"
     message_size: str  # "1452 B"
     sender: SenderKeys | str | Sequence[object]  # { congestion = "reno" }
@@ -645,6 +655,7 @@ class Link(BothWays, Handle):
 class Flow(Handle):
     from_: Key
     to: Key
+    count: Key
     protocol: Key
     program: Program
     page: Page

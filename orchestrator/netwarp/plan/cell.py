@@ -77,7 +77,7 @@ class CellPlanner:
         links = self._network.links(resolved.links, nodes)
         if duration is None or len(self._problems) > before:
             return ()
-        routed = Flows(nodes, links, duration, self._problems).read(resolved.flows)
+        routed = Flows(nodes, links, duration, self._problems).read(resolved.flows, resolved.groups)
         if not resolved.flows:
             top.problem("flow", 'there is no flow; for example [flow.bulk] with from = "a", to = "b"')
         nodes = with_agents(nodes, resolved.nodes, links, routed, self._problems)

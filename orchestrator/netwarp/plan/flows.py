@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import get_args
 
 import msgspec
@@ -60,8 +61,8 @@ class Flows:
         self._hosts = frozenset(node.name for node in nodes.values() if node.kind == "host")
         self._routes = Routes(self._hosts, links, problems)
 
-    def read(self, items: Mapping[str, Item]) -> tuple[Routed, ...]:
-        """Every flow in order; mistakes are collected."""
+    def read(self, items: Mapping[str, Item], groups: Mapping[str, str]) -> tuple[Routed, ...]:
+        """Every flow in order; mistakes are collected. groups: flow -> the group it belongs to."""
         read_so_far: list[Routed] = []
         ports: dict[tuple[str, int], str] = {}
         for number, (name, item) in enumerate(items.items()):
@@ -69,6 +70,8 @@ class Flows:
             routed = self._flow(name, FIRST_PORT + number, reader)
             if routed is None:
                 continue
+            if name in groups:
+                routed = replace(routed, flow=msgspec.structs.replace(routed.flow, group=groups[name]))
             place = (routed.flow.receiver, routed.flow.port)
             if place in ports:
                 reader.problem("port", f'flow "{ports[place]}" has this port at "{place[0]}" already; give another')

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ..core.units import QuantityError, parse_quantity
 from ..experiment import Spec
 from ..experiment.fields import NAME, PLACEHOLDER
+from ..experiment.flow_groups import expand_groups
 from ..experiment.grammar import RESOLVED, SECTIONS
 from ..experiment.merge import DEEPEST_PARAMETER, Values, holds, merge, resolve_parameters, substitute
 from ..experiment.problems import Problems, nearest
@@ -30,6 +31,8 @@ class Resolved:
     nodes: Mapping[str, Item]
     links: Mapping[str, Item]
     flows: Mapping[str, Item]
+    groups: Mapping[str, str]
+    """Flow -> the group it belongs to, of those that `count` made."""
     events: Mapping[str, Item]
     parameters: Mapping[str, str]
 
@@ -57,10 +60,11 @@ def resolve(spec: Spec, levels: Combination, problems: Problems) -> Resolved:
     sections = {name: _section(document, name, levels, values) for name in SECTIONS}
     stacks = Stacks(problems)
     nodes = {name: stacks.node(item) for name, item in sections["node"].items()}
-    flows = {name: stacks.flow(item, sections["node"]) for name, item in sections["flow"].items()}
+    made = expand_groups(sections["flow"], sections["node"], sections["link"], problems)
+    flows = {name: stacks.flow(item, sections["node"]) for name, item in made.items.items()}
     top = {key: child for key, child in document.table().items() if key in ("duration", "captures", "kernel")}
     filled = substitute(document.with_value(top), values)
-    return Resolved(filled, nodes, sections["link"], flows, sections["event"], parameters)
+    return Resolved(filled, nodes, sections["link"], flows, made.groups, sections["event"], parameters)
 
 
 def _places(parameters: Mapping[str, Item], spec: Spec, levels: Combination) -> dict[str, Item]:
