@@ -93,7 +93,7 @@ struct batch_edge {
  * Requests of nf_tables come as one batch between two messages. Those are not acknowledged: kernels before
  * 6.10 never did it.
  */
-static int netfilter_request(struct cell *cell, const struct step_netlink *step)
+static int nftables_batch(struct cell *cell, const struct step_netlink *step)
 {
 	struct batch_edge edge = {
 	    .header = {.nlmsg_len = sizeof(edge),
@@ -130,6 +130,25 @@ out:
 	free(batch);
 	if (fd >= 0)
 		close(fd);
+	return result;
+}
+
+/* What is no rule of nf_tables, as connection tracking, takes requests one by one. */
+static int netfilter_request(struct cell *cell, const struct step_netlink *step)
+{
+	struct nlmsghdr first;
+	int fd, result;
+
+	memcpy(&first, step->data.data, sizeof(first));
+	if (NFNL_SUBSYS_ID(first.nlmsg_type) == NFNL_SUBSYS_NFTABLES)
+		return nftables_batch(cell, step);
+	fd = netlink_open(cell, step->ns, NETLINK_NETFILTER);
+	if (fd < 0)
+		return -1;
+	result = exchange(cell, fd, &step->data);
+	if (result)
+		cell->reason = REASON_UNSUPPORTED;
+	close(fd);
 	return result;
 }
 

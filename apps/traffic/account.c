@@ -45,9 +45,10 @@ int account_bytes(struct account *account, const uint8_t *data, size_t len, stru
 	if (!st)
 		return -1;
 	account->byte_stream = true;
-	wrong = pattern_check_flow(data, len, st->unique_bytes, &first);
+	at = st->unique_bytes - st->before_bytes;
+	wrong = pattern_check_flow(data, len, at, &first);
 	if (wrong) {
-		at = st->unique_bytes + first;
+		at += first;
 		describe(fault, 0, 0, at, wrong,
 			 pattern_byte(0, at / PATTERN_MESSAGE_MAX, at % PATTERN_MESSAGE_MAX), data[first]);
 	}
@@ -107,6 +108,20 @@ int account_message(struct account *account, uint16_t stream, const uint8_t *dat
 	if (end && complete(account, st))
 		return -1;
 	return wrong > 0;
+}
+
+void account_restart(struct account *account)
+{
+	struct stream_account *st;
+	size_t i;
+
+	for (i = 0; i < account->count; i++) {
+		st = &account->streams[i];
+		st->before_bytes = st->unique_bytes;
+		ranges_free(&st->seen);
+		st->next = 0;
+		account_abandon(account, (uint16_t)i);
+	}
 }
 
 void account_abandon(struct account *account, uint16_t stream)

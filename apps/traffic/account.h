@@ -26,6 +26,7 @@ struct stream_account {
 	uint64_t duplicate_bytes; /* bytes of complete messages whose number was delivered before */
 	uint64_t out_of_order;	  /* new messages with a number below the highest seen before */
 	uint64_t corrupt_bytes;
+	uint64_t before_bytes; /* unique_bytes of earlier connections */
 	/* the message of which some pieces have arrived */
 	bool partial;
 	uint64_t partial_number;
@@ -59,6 +60,11 @@ struct account {
 int account_bytes(struct account *account, const uint8_t *data, size_t len, struct account_fault *fault);
 int account_message(struct account *account, uint16_t stream, const uint8_t *data, size_t len, bool end,
 		    struct account_fault *fault);
+/*
+ * Payload begins anew, as on a connection of its own. What has been counted stays; messages that were missing
+ * are lost with the connection.
+ */
+void account_restart(struct account *account);
 /* Forget the pieces of an incomplete message of `stream`: the kernel aborted its partial delivery. */
 void account_abandon(struct account *account, uint16_t stream);
 

@@ -178,6 +178,18 @@ static const struct option_row rows[] = {
      "at the end: graceful sends all that is queued, shuts down and waits for the peer to close; abort drops "
      "the queue. Not given: graceful with --total-bytes, else abort",
      "graceful"},
+    {"local-port", OPTION_NUMBER, ROLE_SENDER, ANY, AT(local_port), 1, 65535, NONE, NULL,
+     "the sender's own port, of every connection it makes; not given: the kernel's choice", "2905"},
+    {"reconnect-ns", OPTION_NUMBER, ROLE_SENDER, ANY, AT(reconnect_ns), 0, YEARS_100, NONE, NULL,
+     "connect again so long after the connection is lost or an attempt fails; the receiver has --again. Not "
+     "given: the flow ends there",
+     "1000000000"},
+    {"loss-ends", OPTION_FLAG, ROLE_SENDER, ANY, AT(loss_ends), 0, 0, 0, NULL,
+     "that the peer closes or aborts the connection is an end like any other, no failure", NULL},
+    {"again", OPTION_FLAG, ROLE_RECEIVER, ANY, AT(again), 0, 0, 0, NULL,
+     "take connections one after another: a new one takes the place of the one there is; reads as with "
+     "--read-each",
+     NULL},
 };
 
 static struct option_table table_of(unsigned int role)
@@ -216,6 +228,11 @@ static int check_sender(const struct option_table *table, const struct config *c
 		return options_error(table, "stop-ns", "has to be later than --start-ns", result);
 	if (config->burst_bytes.count && config->interval_ns == NONE)
 		return options_error(table, "burst-bytes", "needs --interval-ns", result);
+	if (config->reconnect_ns != NONE && config->total_bytes != NONE)
+		return options_error(table, "reconnect-ns",
+				     "not together with --total-bytes: what was under "
+				     "way is lost with a connection",
+				     result);
 	if (config->pacing_rate_bit_s % 8 > 0)
 		return options_error(table, "pacing-rate-bit-s", "has to be a multiple of 8", result);
 	if (config->to.count > 1 && config->primary.count &&
@@ -302,6 +319,9 @@ static int check_clamp(const struct option_table *table, const struct config *co
 
 	if (config->window_clamp_bytes == NONE)
 		return 0;
+	if (config->again)
+		return options_error(table, "window-clamp-bytes", "is of one connection: not with --again",
+				     result);
 	if (config->rcvbuf_bytes != NONE)
 		return options_error(table, "window-clamp-bytes",
 				     "sets the receive buffer too: not together with "
@@ -355,6 +375,7 @@ static void complete(struct config *config, unsigned int role)
 {
 	if (config->streams == NONE && config_protocol(config) == PROTOCOL_SCTP)
 		config->streams = role == ROLE_SENDER ? 1 : 65535;
+	config->read_each |= config->again;
 	if (role != ROLE_SENDER)
 		return;
 	if (!config->close)

@@ -53,6 +53,8 @@ struct config {
 	int64_t sample_interval_ns;
 	int64_t connect_deadline_ns, stall_deadline_ns;
 	const char *close;
+	int64_t local_port, reconnect_ns;
+	bool loss_ends, again;
 };
 
 struct ndjson;

@@ -136,6 +136,20 @@ fail:
 	return -1;
 }
 
+uint16_t flow_own_port(const struct flow *flow)
+{
+	if (flow->role == ROLE_RECEIVER)
+		return (uint16_t)flow->config->port;
+	return flow->config->local_port == OPTION_NOT_GIVEN ? 0 : (uint16_t)flow->config->local_port;
+}
+
+int flow_reuse_port(struct flow *flow, int fd)
+{
+	if (!flow->config->again && flow->config->local_port == OPTION_NOT_GIVEN)
+		return 0;
+	return flow_set(flow, fd, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
+}
+
 int flow_listen(struct flow *flow)
 {
 	if (listen(flow->listen_fd, 1))
@@ -143,7 +157,7 @@ int flow_listen(struct flow *flow)
 	return 0;
 }
 
-static void abort_connection(struct flow *flow)
+void flow_abort(struct flow *flow)
 {
 	struct linger linger = {.l_onoff = 1, .l_linger = 0};
 
@@ -160,7 +174,7 @@ static void refuse(struct flow *flow)
 		flow->ops->addresses(flow);
 		ndjson_end(&flow->out);
 	}
-	abort_connection(flow);
+	flow_abort(flow);
 }
 
 enum flow_io flow_accept(struct flow *flow)
@@ -180,7 +194,7 @@ enum flow_io flow_accept(struct flow *flow)
 void flow_close(struct flow *flow, bool abort)
 {
 	if (flow->fd >= 0 && abort)
-		abort_connection(flow);
+		flow_abort(flow);
 	else if (flow->fd >= 0)
 		close(flow->fd);
 	if (flow->listen_fd >= 0)

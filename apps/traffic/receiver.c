@@ -5,12 +5,14 @@
 #include "protocols.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <unistd.h>
 
 struct receiver {
 	struct flow flow;
 	const char *reason;
 	bool connected;
+	bool watching; /* the listening socket */
 };
 
 static void listening(struct flow *flow)
@@ -38,14 +40,16 @@ static bool failed(struct receiver *receiver, const char *what, int error, const
 static bool wait_more(struct receiver *receiver, int64_t until, const char *deadline)
 {
 	/* a blocking read may have taken the signal that waiter_wait() would wait for */
-	int result = waiter_stopped() ? WAIT_STOPPED : waiter_wait(&receiver->flow.waiter, until);
+	int result = waiter_stopped() ? WAIT_STOPPED
+		     : waiter_down()  ? WAIT_DOWN
+				      : waiter_wait(&receiver->flow.waiter, until);
 
 	if (result < 0)
 		return failed(receiver, "epoll", errno, NULL);
 	if (result & WAIT_SOCKET)
 		return true;
-	if (result & WAIT_STOPPED) {
-		receiver->reason = "terminated";
+	if (result & (WAIT_STOPPED | WAIT_DOWN)) {
+		receiver->reason = result & WAIT_STOPPED ? "terminated" : "down";
 		return false;
 	}
 	return failed(receiver, "wait", ETIMEDOUT, deadline);
@@ -58,8 +62,9 @@ static bool accept_flow(struct receiver *receiver)
 	int64_t until = deadline ? clock_monotonic_ns() + deadline : WAIT_NEVER;
 	enum flow_io io;
 
-	if (waiter_watch(&flow->waiter, flow->listen_fd, false))
+	if (!receiver->watching && waiter_watch(&flow->waiter, flow->listen_fd, false))
 		return failed(receiver, "epoll", errno, NULL);
+	receiver->watching = true;
 	do {
 		if (!wait_more(receiver, until, "nobody connected within --connect-deadline-ns"))
 			return false;
@@ -68,13 +73,34 @@ static bool accept_flow(struct receiver *receiver)
 	if (io == FLOW_FAILED)
 		return false;
 	/* one flow a run: no other connection is accepted */
-	if (!flow->ops->listens_on) {
+	if (!flow->ops->listens_on && !flow->config->again) {
 		close(flow->listen_fd);
 		flow->listen_fd = -1;
 	}
 	if (waiter_watch(&flow->waiter, flow->fd, false))
 		return failed(receiver, "epoll", errno, NULL);
 	receiver->connected = true;
+	flow_connected(flow, clock_monotonic_ns());
+	return true;
+}
+
+/* With --again: whether a new connection has taken the place of the one there is. */
+static bool taken_over(struct receiver *receiver)
+{
+	struct flow *flow = &receiver->flow;
+	int old = flow->fd, new;
+
+	if (!flow->config->again)
+		return false;
+	new = flow->ops->accept(flow) == FLOW_DONE ? flow->fd : -1;
+	flow->fd = old;
+	if (new < 0)
+		return false;
+	flow_abort(flow);
+	flow->fd = new;
+	account_restart(&flow->account);
+	if (waiter_watch(&flow->waiter, flow->fd, false))
+		return failed(receiver, "epoll", errno, NULL);
 	flow_connected(flow, clock_monotonic_ns());
 	return true;
 }
@@ -93,6 +119,8 @@ static void receive_all(struct receiver *receiver)
 		if (io == FLOW_WAIT && !wait_more(receiver, deadline ? since + deadline : WAIT_NEVER,
 						  "no new payload for --stall-deadline-ns"))
 			return;
+		if (taken_over(receiver))
+			since = clock_monotonic_ns();
 		/* the first payload is read at once: its time is recorded */
 		if (flow->first_ns && !flow->bulk && flow->ops->reads_in_bulk && !flow->config->read_each &&
 		    bulk_begin(flow)) {
@@ -109,16 +137,61 @@ static void receive_all(struct receiver *receiver)
 		receiver->reason = "gave_up";
 }
 
-static void run(struct receiver *receiver)
+static bool listen_flow(struct receiver *receiver)
 {
 	struct flow *flow = &receiver->flow;
 
 	receiver->reason = "failed";
 	if (flow->ops->open(flow) || flow->ops->listen(flow))
-		return;
+		return false;
+	receiver->watching = false;
 	listening(flow);
-	if (accept_flow(receiver))
-		receive_all(receiver);
+	return true;
+}
+
+/* As if the host or the process had been killed, until it is started again; then listen as at first. */
+static bool restart(struct receiver *receiver)
+{
+	struct flow *flow = &receiver->flow;
+	int how = waiter_down(), result;
+
+	ndjson_begin(&flow->out, "down");
+	ndjson_int(&flow->out, "t_ns", clock_monotonic_ns());
+	ndjson_end(&flow->out);
+	flow->ops->close(flow, how == SIGUSR1);
+	receiver->connected = false;
+	account_restart(&flow->account);
+	result = waiter_until_up(&flow->waiter);
+	receiver->reason = "terminated";
+	if (result < 0)
+		return failed(receiver, "epoll", errno, NULL);
+	return !result && listen_flow(receiver);
+}
+
+/* With --again: close a connection that has ended, for the next. */
+static bool next_connection(struct receiver *receiver)
+{
+	struct flow *flow = &receiver->flow;
+
+	if (waiter_down())
+		return restart(receiver);
+	if (!flow->config->again || flow->status || waiter_stopped() || !receiver->connected)
+		return false;
+	close(flow->fd);
+	flow->fd = -1;
+	receiver->connected = false;
+	account_restart(&flow->account);
+	return true;
+}
+
+static void run(struct receiver *receiver)
+{
+	if (!listen_flow(receiver))
+		return;
+	do {
+		if (accept_flow(receiver))
+			receive_all(receiver);
+	} while (next_connection(receiver));
 }
 
 static void write_time(struct flow *flow, const char *key, int64_t t_ns)

@@ -74,6 +74,19 @@ static int assoc_open(struct flow *flow)
 	return 0;
 }
 
+static enum flow_io assoc_accept(struct flow *flow)
+{
+	struct sctp *sctp = flow->state;
+	enum flow_io io = flow_accept(flow);
+
+	if (io == FLOW_DONE) { /* it may take the place of another */
+		sctp->in_notification = sctp->ended = sctp->have_stats = false;
+		sctp->error = 0;
+		sctp_peers_forget(&sctp->peers);
+	}
+	return io;
+}
+
 static int assoc_connect(struct flow *flow)
 {
 	const struct config *config = flow->config;
@@ -186,6 +199,9 @@ static void notified(struct flow *flow, struct sctp *sctp, const void *data, siz
 	if (n->sn_header.sn_type == SCTP_ASSOC_CHANGE && n->sn_assoc_change.sac_state != SCTP_COMM_UP &&
 	    n->sn_assoc_change.sac_state != SCTP_RESTART)
 		sctp->ended = true;
+	/* the peer has begun anew, with the first message */
+	if (n->sn_header.sn_type == SCTP_ASSOC_CHANGE && n->sn_assoc_change.sac_state == SCTP_RESTART)
+		account_restart(&flow->account);
 	/* the association vanishes without another word when the peer's SHUTDOWN COMPLETE comes */
 	if (n->sn_header.sn_type == SCTP_SHUTDOWN_EVENT)
 		read_stats(flow, sctp);
@@ -391,7 +407,7 @@ const struct transport_ops sctp_ops = {
     .reads_in_bulk = true,
     .open = assoc_open,
     .listen = flow_listen,
-    .accept = flow_accept,
+    .accept = assoc_accept,
     .connect = assoc_connect,
     .connected = assoc_connected,
     .send = assoc_send,

@@ -99,13 +99,14 @@ static int family_of(const struct config *config)
 int sctp_socket_open(struct flow *flow)
 {
 	const struct config *config = flow->config;
-	uint16_t port = flow->role == ROLE_RECEIVER ? (uint16_t)config->port : 0;
+	uint16_t port = flow_own_port(flow);
 	int family = family_of(config);
 	int fd = flow_socket(flow, family, SOCK_STREAM, IPPROTO_SCTP);
 
 	if (fd < 0)
 		return -1;
-	if (set_options(flow, fd) == 0 && bind_all(flow, fd, family, port) == 0)
+	if (set_options(flow, fd) == 0 && flow_reuse_port(flow, fd) == 0 &&
+	    bind_all(flow, fd, family, port) == 0)
 		return fd;
 	close(fd);
 	return -1;

@@ -5,6 +5,7 @@
 #include "sender_due.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -22,11 +23,14 @@ static const char *const ending_names[] = {
     [END_PEER_CLOSED] = "peer_closed",
     [END_PEER_ABORTED] = "peer_aborted",
     [END_FAILED] = "failed",
+    [END_DOWN] = "down",
 };
 
 /* A flow that ends like this did what it was asked to, as far as its network let it. */
-static bool ended_well(enum ending ending)
+static bool ended_well(const struct sender *sender, enum ending ending)
 {
+	if (sender->flow.config->loss_ends && (ending == END_PEER_ABORTED || ending == END_PEER_CLOSED))
+		return true;
 	return ending == END_STOP || ending == END_TOTAL || ending == END_TERMINATED || ending == END_GAVE_UP;
 }
 
@@ -64,6 +68,8 @@ static enum ending wait_for_event(struct sender *sender)
 
 	if (result < 0)
 		return fail(sender, "epoll", errno, NULL);
+	if (result & WAIT_DOWN)
+		return END_DOWN;
 	if (result & WAIT_TIME)
 		ending = sender_act(sender, clock_monotonic_ns());
 	if (ending != NOT_ENDED || !(result & WAIT_STOPPED))
@@ -95,6 +101,8 @@ static enum ending wait_for_start(struct sender *sender)
 			return fail(sender, "epoll", errno, NULL);
 		if (result & WAIT_STOPPED)
 			return END_TERMINATED;
+		if (result & WAIT_DOWN)
+			return END_DOWN;
 	} while (!(result & WAIT_TIME));
 	return NOT_ENDED;
 }
@@ -103,7 +111,7 @@ static enum ending wait_connected(struct sender *sender)
 {
 	struct flow *flow = &sender->flow;
 	int64_t deadline = flow->config->connect_deadline_ns;
-	int64_t until = deadline ? sender->start_ns + deadline : WAIT_NEVER;
+	int64_t until = deadline ? sender->connect_ns + deadline : WAIT_NEVER;
 	enum ending ending;
 	enum flow_io io;
 	int result;
@@ -118,6 +126,8 @@ static enum ending wait_connected(struct sender *sender)
 							     : "not connected within --connect-deadline-ns");
 		if (result & WAIT_STOPPED)
 			return END_TERMINATED;
+		if (result & WAIT_DOWN)
+			return END_DOWN;
 		io = flow->ops->connected(flow);
 		if (io == FLOW_FAILED)
 			return END_FAILED;
@@ -131,21 +141,27 @@ static enum ending connect_flow(struct sender *sender)
 {
 	struct flow *flow = &sender->flow;
 	int64_t now = clock_monotonic_ns();
+	bool first = sender->connect_ns == 0;
 	enum ending ending;
 
+	sender->connecting = true;
+	sender->connect_ns = first ? sender->start_ns : now;
 	if (flow->ops->connect(flow))
 		return END_FAILED;
 	/* only now: a socket that is neither connected nor connecting counts as hung up */
 	if (waiter_watch(&flow->waiter, flow->fd, true))
 		return fail(sender, "epoll", errno, NULL);
-	ndjson_begin(&flow->out, "start");
+	ndjson_begin(&flow->out, first ? "start" : "reconnect");
 	ndjson_int(&flow->out, "t_ns", now);
-	ndjson_int(&flow->out, "late_ns", now - sender->start_ns);
-	ndjson_int(&flow->out, "t0_monotonic_ns", flow->t0_ns);
+	if (first) {
+		ndjson_int(&flow->out, "late_ns", now - sender->start_ns);
+		ndjson_int(&flow->out, "t0_monotonic_ns", flow->t0_ns);
+	}
 	ndjson_end(&flow->out);
 	ending = wait_connected(sender);
 	if (ending != NOT_ENDED)
 		return ending;
+	sender->connecting = false;
 	sender->progress_ns = clock_monotonic_ns();
 	flow_connected(flow, sender->progress_ns);
 	schedule_begin(&flow->schedule, sender->start_ns, sender->progress_ns);
@@ -214,17 +230,12 @@ static enum ending drain(struct sender *sender)
 	return ending;
 }
 
-/* The phases in turn, until one of them ends the flow. */
-static enum ending run(struct sender *sender)
+/* The phases of a connection in turn, until one of them ends it. */
+static enum ending connection(struct sender *sender)
 {
 	struct flow *flow = &sender->flow;
-	enum ending ending, drained;
+	enum ending ending = connect_flow(sender), drained;
 
-	if (flow->ops->open(flow))
-		return END_FAILED;
-	ending = wait_for_start(sender);
-	if (ending == NOT_ENDED)
-		ending = connect_flow(sender);
 	if (ending != NOT_ENDED)
 		return ending;
 	sender->sending = true;
@@ -237,6 +248,80 @@ static enum ending run(struct sender *sender)
 	return sender->drained ? ending : drained;
 }
 
+/* Whether there is to be another connection. */
+static bool goes_on(const struct sender *sender, enum ending ending)
+{
+	if (ending == END_DOWN)
+		return true;
+	if (sender->flow.config->reconnect_ns == OPTION_NOT_GIVEN)
+		return false;
+	return ending == END_PEER_CLOSED || ending == END_PEER_ABORTED || ending == END_GAVE_UP ||
+	       ending == END_STALLED || (ending == END_FAILED && sender->connecting);
+}
+
+/* Drop a connection and wait until the next is due: NOT_ENDED, or how the flow ends meanwhile. */
+static enum ending pause_after(struct sender *sender, enum ending ending)
+{
+	struct flow *flow = &sender->flow;
+	int64_t now = clock_monotonic_ns(), until = now + flow->config->reconnect_ns;
+	int result;
+
+	if (until > sender->stop_ns)
+		until = sender->stop_ns;
+	sender_record_blocked(sender, false);
+	ndjson_begin(&flow->out, "lost");
+	ndjson_int(&flow->out, "t_ns", now);
+	ndjson_str(&flow->out, "reason", ending_names[ending]);
+	ndjson_uint(&flow->out, "sent_bytes", flow->sent_bytes);
+	ndjson_end(&flow->out);
+	flow->ops->close(flow, ending != END_DOWN || waiter_down() == SIGUSR1);
+	sender->before_bytes += flow->sent_bytes;
+	sender->before_messages += schedule_messages(&flow->schedule, flow->sent_bytes);
+	sender->acknowledged = 0;
+	flow->sent_bytes = flow->sent_messages = 0;
+	flow->established = false;
+	/* an attempt that fails is what this sender was told to expect */
+	flow->status = 0;
+	while (ending == END_DOWN || until > clock_monotonic_ns()) {
+		result =
+		    ending == END_DOWN ? waiter_until_up(&flow->waiter) : waiter_wait(&flow->waiter, until);
+		if (result < 0)
+			return fail(sender, "epoll", errno, NULL);
+		if (result & WAIT_STOPPED)
+			return END_TERMINATED;
+		if (ending == END_DOWN)
+			break;
+		if (result & WAIT_DOWN)
+			ending = END_DOWN;
+	}
+	return clock_monotonic_ns() >= sender->stop_ns ? END_STOP : NOT_ENDED;
+}
+
+/* One connection after another, until the flow is over. */
+static enum ending run(struct sender *sender)
+{
+	struct flow *flow = &sender->flow;
+	enum ending ending, paused;
+
+	if (flow->ops->open(flow))
+		return END_FAILED;
+	ending = wait_for_start(sender);
+	if (ending == NOT_ENDED)
+		ending = connection(sender);
+	while (goes_on(sender, ending)) {
+		paused = pause_after(sender, ending);
+		if (paused != NOT_ENDED)
+			return paused;
+		sender->connecting = true;
+		ending = flow->ops->open(flow) ? END_FAILED : NOT_ENDED;
+		if (ending == NOT_ENDED && !sender->connect_ns) /* it went down before its start */
+			ending = wait_for_start(sender);
+		if (ending == NOT_ENDED)
+			ending = connection(sender);
+	}
+	return ending;
+}
+
 /* The summary; between its counters and its end the connection is closed, so the counters are the last ones.
  */
 static void finish(struct sender *sender, enum ending ending)
@@ -245,8 +330,9 @@ static void finish(struct sender *sender, enum ending ending)
 
 	ndjson_begin(&flow->out, "summary");
 	ndjson_int(&flow->out, "t_ns", clock_monotonic_ns());
-	ndjson_uint(&flow->out, "sent_bytes", flow->sent_bytes);
-	ndjson_uint(&flow->out, "messages", schedule_messages(&flow->schedule, flow->sent_bytes));
+	ndjson_uint(&flow->out, "sent_bytes", sender->before_bytes + flow->sent_bytes);
+	ndjson_uint(&flow->out, "messages",
+		    sender->before_messages + schedule_messages(&flow->schedule, flow->sent_bytes));
 	ndjson_object_begin(&flow->out, "kernel");
 	if (flow->established)
 		flow->ops->counters(flow);
@@ -281,7 +367,7 @@ int main(int argc, char **argv)
 		ending = fail(&sender, "setup", errno, NULL);
 	else
 		ending = run(&sender);
-	if (!ended_well(ending) && flow->status == 0)
+	if (!ended_well(&sender, ending) && flow->status == 0)
 		flow->status = 1;
 	finish(&sender, ending);
 	waiter_close(&flow->waiter);

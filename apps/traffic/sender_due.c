@@ -45,7 +45,7 @@ static void sample(struct sender *sender, int64_t now)
 
 	ndjson_begin(&flow->out, "sample");
 	ndjson_int(&flow->out, "t_ns", now);
-	ndjson_uint(&flow->out, "sent_bytes", flow->sent_bytes);
+	ndjson_uint(&flow->out, "sent_bytes", sender->before_bytes + flow->sent_bytes);
 	flow->ops->sample(flow);
 	ndjson_end(&flow->out);
 }

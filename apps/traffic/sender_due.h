@@ -20,6 +20,7 @@ enum ending {
 	END_PEER_CLOSED, /* while payload is sent: too early; while draining: the good end */
 	END_PEER_ABORTED,
 	END_FAILED, /* flow_error() has reported it */
+	END_DOWN,   /* waiter_down() */
 };
 
 struct sender {
@@ -27,12 +28,15 @@ struct sender {
 	int64_t start_ns, stop_ns; /* CLOCK_MONOTONIC; stop_ns: WAIT_NEVER without --stop-ns */
 	int64_t next_sample_ns, next_check_ns;
 	unsigned int next_switch;
+	bool connecting;    /* from connect() until the connection is up */
 	bool sending;	    /* true while payload is sent; only then do --stop-ns and the schedule apply */
 	bool drained;	    /* the peer has closed too */
 	uint64_t due_bytes; /* total bytes that the schedule allows to have been sent by now */
 	int64_t blocked_ns; /* when the socket buffer became full for what is due; 0: it is not full */
 	uint64_t acknowledged;
-	int64_t progress_ns; /* when `acknowledged` was last seen to grow */
+	uint64_t before_bytes, before_messages; /* of connections that were lost */
+	int64_t connect_ns;			/* when the connection there is was asked for */
+	int64_t progress_ns;			/* when `acknowledged` was last seen to grow */
 };
 
 /* Call once connected, with progress_ns set to that time: schedules the first sample and the first stall

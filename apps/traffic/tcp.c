@@ -134,9 +134,10 @@ static int tcp_open(struct flow *flow)
 		return -1;
 	*(receiver ? &flow->listen_fd : &flow->fd) = fd;
 	/* a run right after another one must not meet its TIME_WAIT */
-	if (receiver && flow_set(flow, fd, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR"))
+	if (receiver ? flow_set(flow, fd, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR")
+		     : flow_reuse_port(flow, fd))
 		return -1;
-	if (set_options(flow, fd) || bind_first(flow, fd, family, receiver ? (uint16_t)config->port : 0))
+	if (set_options(flow, fd) || bind_first(flow, fd, family, flow_own_port(flow)))
 		return -1;
 	if (config->window_clamp_bytes != OPTION_NOT_GIVEN)
 		return window_clamp_listen(&tcp->clamp, flow, fd);

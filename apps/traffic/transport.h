@@ -141,9 +141,16 @@ int flow_socket(struct flow *flow, int family, int type, int protocol);
  */
 int flow_buffer(struct flow *flow, int fd, int option, int force_option, int64_t bytes, const char *what);
 
+/* The port to bind to; 0: any. */
+uint16_t flow_own_port(const struct flow *flow);
+/* An end that connects or listens again must not meet what is left of its last connection. */
+int flow_reuse_port(struct flow *flow, int fd);
+
 /* Implementations of struct transport_ops that TCP, MPTCP and SCTP share. */
 int flow_listen(struct flow *flow);
 enum flow_io flow_accept(struct flow *flow);
+/* Abort the connection (SO_LINGER with 0 s) and close its socket. */
+void flow_abort(struct flow *flow);
 /* Close both sockets; the connection in order, or by an abort (SO_LINGER with 0 s). */
 void flow_close(struct flow *flow, bool abort);
 

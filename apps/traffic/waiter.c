@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 static volatile sig_atomic_t stopped;
+static volatile sig_atomic_t down;	       /* SIGUSR1, SIGHUP or 0 */
 static volatile sig_atomic_t blocking_fd = -1; /* of a read that a signal has to end */
 
 static void on_signal(int signal_number)
@@ -26,6 +27,11 @@ static void on_signal(int signal_number)
 	errno = error;
 }
 
+static void on_restart(int signal_number)
+{
+	down = signal_number == SIGUSR2 ? 0 : signal_number;
+}
+
 static int mask_signals(int how)
 {
 	sigset_t set;
@@ -33,6 +39,9 @@ static int mask_signals(int how)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
 	return sigprocmask(how, &set, NULL);
 }
 
@@ -43,6 +52,10 @@ static int catch_signals(void)
 	if (mask_signals(SIG_BLOCK))
 		return -1;
 	if (sigaction(SIGTERM, &action, NULL) || sigaction(SIGINT, &action, NULL))
+		return -1;
+	action.sa_handler = on_restart;
+	if (sigaction(SIGHUP, &action, NULL) || sigaction(SIGUSR1, &action, NULL) ||
+	    sigaction(SIGUSR2, &action, NULL))
 		return -1;
 	/* a peer that is gone shows as EPIPE */
 	action.sa_handler = SIG_IGN;
@@ -122,8 +135,28 @@ int waiter_wait(struct waiter *waiter, int64_t until_ns)
 		}
 		if (stopped)
 			result |= WAIT_STOPPED;
+		if (down)
+			result |= WAIT_DOWN;
 	}
 	return result;
+}
+
+int waiter_down(void)
+{
+	return (int)down;
+}
+
+int waiter_until_up(struct waiter *waiter)
+{
+	struct epoll_event event;
+	sigset_t none;
+
+	sigemptyset(&none);
+	while (down && !stopped)
+		if (epoll_pwait(waiter->epoll_fd, &event, 1, -1, &none) < 0 && errno != EINTR)
+			return -1;
+	waiter->armed_ns = WAIT_NEVER; /* its expiry may have been taken here */
+	return stopped ? WAIT_STOPPED : 0;
 }
 
 void waiter_let_signals_in(int fd)

@@ -20,6 +20,7 @@
 #define WAIT_TIME    1 /* the instant has come */
 #define WAIT_SOCKET  2 /* waiter->events says what the socket has */
 #define WAIT_STOPPED 4 /* SIGTERM or SIGINT */
+#define WAIT_DOWN    8 /* the program's host or process is down: waiter_down() */
 
 struct waiter {
 	int epoll_fd, timer_fd;
@@ -48,5 +49,13 @@ int waiter_wait(struct waiter *waiter, int64_t until_ns);
 void waiter_let_signals_in(int fd);
 void waiter_keep_signals_out(void);
 bool waiter_stopped(void);
+
+/*
+ * The program acts as if its host (SIGUSR1) or its process (SIGHUP) had been killed, until it is started
+ * again (SIGUSR2). waiter_down(): the signal of those that has arrived last; 0: neither, or it is up again.
+ * waiter_until_up(): wait for that; returns as waiter_wait(). Such a program must not block in reads.
+ */
+int waiter_down(void);
+int waiter_until_up(struct waiter *waiter);
 
 #endif

@@ -68,16 +68,21 @@ class Receiver:
         self.lines: list[str] = []
 
     def __enter__(self) -> Self:
-        assert self.process.stdout is not None
-        while '"listening"' not in (self.lines[-1] if self.lines else ""):
-            line = self.process.stdout.readline()
-            assert line, self.process.communicate()
-            self.lines.append(line)
+        self.until("listening")
         return self
 
     def __exit__(self, *_: object) -> None:
         self.process.kill()
         self.process.communicate()
+
+    def until(self, record: str) -> None:
+        """Read on until it has printed such a record."""
+        assert self.process.stdout is not None
+        line = ""
+        while f'"{record}"' not in line:
+            line = self.process.stdout.readline()
+            assert line, self.process.communicate()
+            self.lines.append(line)
 
     def stop(self) -> None:
         """Ask it to end, as cell-init does."""
@@ -85,9 +90,12 @@ class Receiver:
 
     def wait(self) -> tuple[int, list[Record]]:
         """Its exit status and everything it printed; asserts that the sanitisers kept silent."""
-        out, err = self.process.communicate(timeout=WALL_LIMIT_S)
+        assert self.process.stdout is not None
+        # communicate() would pass over lines that until() has read ahead
+        self.lines += self.process.stdout.readlines()
+        _, err = self.process.communicate(timeout=WALL_LIMIT_S)
         assert err == "", err
-        return self.process.returncode, records("".join(self.lines) + out)
+        return self.process.returncode, records("".join(self.lines))
 
 
 class Check:

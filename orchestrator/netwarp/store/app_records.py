@@ -151,6 +151,26 @@ class GaveUp(AppRecord, frozen=True):
     errno: int
 
 
+class Lost(AppRecord, frozen=True):
+    """A sender's connection ended, and it connects again. sent_bytes: of that connection."""
+
+    t_ns: int
+    reason: str
+    sent_bytes: int
+
+
+class Reconnect(AppRecord, frozen=True):
+    """A sender asks for another connection."""
+
+    t_ns: int
+
+
+class Down(AppRecord, frozen=True):
+    """A receiver acts as if its host or process had been killed."""
+
+    t_ns: int
+
+
 class Object(AppRecord, frozen=True):
     """An object of a page, complete; pieces: its frames in the connection's bytes, "START:BYTES,..."."""
 

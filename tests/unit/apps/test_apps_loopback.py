@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import signal
 import socket
 import struct
 import subprocess
@@ -63,6 +64,44 @@ def test_a_timed_flow_ends_at_stop_by_an_abort() -> None:
     assert summary_of(sent)["t_ns"] >= start["t0_monotonic_ns"] + 1_000_000_000
     assert summary_of(got)["reason"] == "peer_aborted"
     assert 0 < summary_of(got)["unique_bytes"] <= summary_of(sent)["sent_bytes"]
+
+
+@pytest.mark.parametrize("protocol", ["tcp", "mptcp"])
+@pytest.mark.parametrize("how", [signal.SIGUSR1, signal.SIGHUP])
+def test_a_sender_connects_again_to_a_receiver_that_was_down(protocol: str, how: signal.Signals) -> None:
+    arguments = ["--message-bytes=1000", "--stop-ns=2500000000", "--interval-ns=1000000", "--reconnect-ns=20000000"]
+    with Receiver(protocol, "--again") as receiver:
+        command = [str(sanitised() / "sender"), "--protocol", protocol, "--to", "127.0.0.1", "--port"]
+        sender = subprocess.Popen([*command, str(receiver.port), *arguments], stdout=subprocess.PIPE, text=True)
+        receiver.until("first_byte")
+        receiver.process.send_signal(how)
+        receiver.until("down")
+        receiver.process.send_signal(signal.SIGUSR2)
+        receiver.until("connected")
+        sent, _ = sender.communicate(timeout=30)
+        receiver.stop()
+        status, got = receiver.wait()
+    summary, there, names = summary_of(records(sent)), summary_of(got), [each["record"] for each in got]
+    assert (sender.returncode, status, summary["reason"], there["corrupt_bytes"]) == (0, 0, "stop", 0)
+    assert names[2:-1] == ["connected", "in_force", "first_byte", "down", "listening", "connected", "in_force"]
+    lost = [record["reason"] for record in records(sent) if record["record"] == "lost"]
+    assert lost[0] in ("peer_aborted", "peer_closed") and set(lost[1:]) <= {"failed"}  # refused while it is down
+    first = next(record["sent_bytes"] for record in records(sent) if record["record"] == "lost")
+    assert first < there["unique_bytes"] + 300_000 and first < summary["sent_bytes"]
+    assert there["unique_bytes"] <= summary["sent_bytes"]
+
+
+def test_a_new_connection_takes_the_place_of_the_one_there_is() -> None:
+    with Receiver("tcp", "--again") as receiver, socket.create_connection(("127.0.0.1", receiver.port)) as old:
+        old.sendall(flow_pattern(0, 5000))
+        receiver.until("first_byte")
+        arguments = ["--message-bytes=1000", "--total-bytes=7000", f"--local-port={free_port()}"]
+        status, sent = send(receiver.port, *arguments)
+        receiver.stop()
+        got_status, got = receiver.wait()
+        with pytest.raises(ConnectionResetError):
+            old.recv(1)
+    assert (status, got_status, summary_of(sent)["reason"], summary_of(got)["unique_bytes"]) == (0, 0, "total", 12000)
 
 
 def test_samples_come_on_their_grid() -> None:

@@ -219,9 +219,11 @@ def test_the_first_line_holds_every_option_in_force() -> None:
                 "connect",
                 "pacing_rate_bit_s",
                 "interval_ns",
+                "local_port",
+                "reconnect_ns",
             )
         ),
-        **dict.fromkeys(("no_heartbeats", "no_fragments", "unordered", "bare"), False),
+        **dict.fromkeys(("no_heartbeats", "no_fragments", "unordered", "bare", "loss_ends"), False),
         **{name: [] for name in ("stream_values", "burst_bytes")},
         "sample_interval_ns": 0,
         "connect_deadline_ns": 0,
