@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from netwarp.experiment import grammar, loops, options, page_flows, programs, read_claims
+from netwarp.experiment import arrivals, grammar, loops, options, page_flows, programs, read_claims
 from netwarp.experiment.fields import Field
 
 OUT = Path(__file__).parents[2] / "orchestrator/netwarp/experiment/study_keys.pyi"
@@ -46,6 +46,8 @@ RESOLVED_NAMES = (
     "Sender",
     "Receiver",
     "Starts",
+    "Sizes",
+    "Arrivals",
     "Stops",
     "Flow",
     "Event",
@@ -79,6 +81,8 @@ TABLES: dict[str, tuple[Mapping[str, Field], str]] = {
     "Sender": (options.of_role("sender"), ""),
     "Receiver": (options.of_role("receiver"), ""),
     "Starts": (grammar.STARTS, ""),
+    "Sizes": (arrivals.SIZE, ""),
+    "Arrivals": (arrivals.ARRIVALS, ""),
     "Stops": (grammar.STOPS, ""),
     "Flow": (grammar.FLOW, ""),
     "Event": (grammar.EVENT, "BothWays"),
@@ -125,6 +129,8 @@ HANDLES = {
     "End": "Key",
     "Objects": "Key",
     "Page": "Key",
+    "Sizes": "Key",
+    "Arrivals": "Key",
     "Program": "Key",
     "Burst": "Key",
     "Sender": "Key",

@@ -55,7 +55,7 @@ def print_summary(run: Run) -> None:
     else:
         completed = [cell for cell in results.by_cell.values() if results.completed(cell.cell_id)]
         measured = ((one.flow, one.metric, one.value) for cell in completed for one in cell)
-        for line in key_numbers(len(completed), measured, data.metrics):
+        for line in key_numbers(len(completed), measured, data.metrics, data.plan.groups):
             console.print(line)
     for asked in plan.answers if plan.summary is None else ():
         rows = read_rows(directory.tables / f"{file_name(asked)}.csv")

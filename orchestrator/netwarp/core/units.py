@@ -1,8 +1,8 @@
 """Parses quantities as people write them ("500 kbit/s", "200 ms", "1 %", "45 packets") into base units, exactly.
 
-Base units: time int ns, data int bytes, rate int bit/s, ratio float 0..1, packets int. "bdp" stays relative: it is
-resolved per path, from its rate and RTT. k = 1000, Ki = 1024. The arithmetic is decimal: no integer result passes
-through a float.
+Base units: time int ns, data int bytes, rate int bit/s, ratio float 0..1, packets int, frequency float per second.
+"bdp" stays relative: it is resolved per path, from its rate and RTT. k = 1000, Ki = 1024. The arithmetic is decimal:
+no integer result passes through a float.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Literal
 
 from .numbers import fixed
 
-Kind = Literal["time", "data", "rate", "ratio", "packets", "bdp"]
+Kind = Literal["time", "data", "rate", "ratio", "packets", "bdp", "frequency"]
 
 EXAMPLES: dict[Kind, str] = {
     "time": '"200 ms"',
@@ -26,6 +26,7 @@ EXAMPLES: dict[Kind, str] = {
     "ratio": '"1 %" or "1e-5"',
     "packets": '"50 packets"',
     "bdp": '"1 bdp"',
+    "frequency": '"5 /s"',
 }
 WORDS: dict[Kind, str] = {
     "time": "a time",
@@ -34,6 +35,7 @@ WORDS: dict[Kind, str] = {
     "ratio": "a ratio",
     "packets": "a number of packets",
     "bdp": "a bandwidth-delay product",
+    "frequency": "a number a second",
 }
 MOST_NAMES = 6
 """Of `listed`."""
@@ -49,6 +51,8 @@ _UNITS: dict[str, tuple[Kind, Fraction]] = {
     "packets": ("packets", Fraction(1)),
     "packet": ("packets", Fraction(1)),
     "bdp": ("bdp", Fraction(1)),
+    "/s": ("frequency", Fraction(1)),
+    "/min": ("frequency", Fraction(1, 60)),
 }
 _BASE: dict[Kind, str] = {"time": "ns", "data": "B", "rate": "bit/s", "packets": "packets"}
 _HINTS: dict[str, tuple[Kind, str]] = {
@@ -80,7 +84,7 @@ class QuantityError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A parsed quantity. `value`: in the base unit of its kind; int, but float for `ratio` and `bdp`."""
+    """A parsed quantity. `value`: in the base unit of its kind; int, but float for `ratio`, `bdp` and `frequency`."""
 
     kind: Kind
     value: int | float
@@ -112,7 +116,7 @@ def parse_quantity(text: str, kind: Kind | None = None) -> Quantity:
         raise QuantityError(f"{shown} is negative{example}")
     if value > LARGEST:
         raise QuantityError(f"{shown} is too large to be meant{example}")
-    if unit_kind in ("ratio", "bdp"):
+    if unit_kind in ("ratio", "bdp", "frequency"):
         if unit_kind == "ratio" and value > 1:
             raise QuantityError(f"{shown} is more than the whole{example}")
         return Quantity(unit_kind, float(value))
@@ -152,6 +156,8 @@ def format_quantity(quantity: Quantity) -> str:
         return f"{_plain(Fraction(repr(value)) * 100)} %"
     if quantity.kind == "bdp":
         return f"{_plain(Fraction(repr(value)))} bdp"
+    if quantity.kind == "frequency":
+        return f"{_plain(Fraction(repr(value)))} /s"
     if quantity.kind == "packets":
         return f"{value} packet" if value == 1 else f"{value} packets"
     if quantity.kind == "data":

@@ -200,7 +200,8 @@ def read_quantity(item: Item, field: Field, problems: Problems) -> Quantity | No
     if quantity.kind == field.kinds[0]:
         for limit, wrong, word in ((field.low, -1, "least"), (field.high, 1, "most")):
             if limit is not None and (quantity.value - limit) * wrong > 0:
-                bound = format_quantity(Quantity(quantity.kind, limit if quantity.kind == "ratio" else int(limit)))
+                whole = quantity.kind not in ("ratio", "frequency")
+                bound = format_quantity(Quantity(quantity.kind, int(limit) if whole else limit))
                 problems.add(item, f"'{item.value}' is out of range: at {word} {bound}{wanted}")
                 return None
     return quantity

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -14,8 +15,18 @@ from .toml_positions import Item
 
 ANY = "*"
 """Stands for any letters in a pattern of names."""
-COUNTED = ("count",)
+COUNTED = ("count", "arrivals")
 """Keys that make a flow a group."""
+NOT_ARRIVING = {
+    "count": "says how many flows there are, which the arrivals do",
+    "bytes": "is the size of one flow, which the arrivals have",
+    "phase": "draws one start, and the arrivals draw each",
+    "page": "is fetched by a program that asks for it",
+    "program": "decides its own sizes",
+    "switch_primary": "is of one flow",
+}
+"""Keys that a flow with arrivals cannot have, and why."""
+FIRST_ARRIVING_PORT = 20_001
 
 
 def matching(pattern: str, names: Iterable[str]) -> list[str]:
@@ -62,13 +73,16 @@ def expand_groups(
     """The flows of a cell, a table for each of a group's; mistakes are collected."""
     items: dict[str, Item] = {}
     groups: dict[str, str] = {}
-    total = 0
+    total = arriving = 0
     for name, item in flows.items():
-        counted = item.get("count")
         reader = Reader(item, FLOW, problems)
-        if counted is None:
+        if not any(key in item.table() for key in COUNTED):
             _check_single(reader)
             made = {name: item}
+        elif item.get("arrivals") is not None:
+            made = dict(_patterns(name, arriving, reader, nodes, links))
+            arriving += 1
+            groups |= dict.fromkeys(made, name)
         else:
             count = reader.integer("count") or 0
             total += count
@@ -87,14 +101,34 @@ def expand_groups(
 
 def _check_single(reader: Reader) -> None:
     """Reports what only a flow with `count` may say."""
+    _check_times(reader)
+    for key in ("from", "to"):
+        if ANY in reader.item.text(key):
+            reader.problem(key, f'"{reader.item.text(key)}" names several hosts, which goes with count = 50')
+
+
+def _check_times(reader: Reader) -> None:
     for key in ("start", "stop"):
         item = reader.item.get(key)
         if item is not None and isinstance(item.value, dict):
             example = FLOW[key].example
             reader.problem(key, f"is a table, which goes with count = 50; of one flow {key} = {example}")
-    for key in ("from", "to"):
-        if ANY in reader.item.text(key):
-            reader.problem(key, f'"{reader.item.text(key)}" names several hosts, which goes with count = 50')
+
+
+def _patterns(
+    name: str, place: int, reader: Reader, nodes: Mapping[str, Item], links: Mapping[str, Item]
+) -> Iterator[tuple[str, Item]]:
+    """A flow for each pair of hosts, in turn, of a group whose flows arrive at random. place: of the group, from 0."""
+    for key, why in NOT_ARRIVING.items():
+        if reader.has(key):
+            reader.problem(key, f"{why}; leave it out of a flow with arrivals")
+    hosts = [node for node, table in nodes.items() if table.text("kind", "host") == "host"]
+    pairs = math.lcm(*(max(1, len(matching(reader.item.text(key), hosts))) for key in ("from", "to")))
+    item = reader.item
+    keys = {**item.table(), "bytes": item.with_value("1 B")}
+    keys.setdefault("port", item.with_value(FIRST_ARRIVING_PORT + MOST_FLOWS * place))
+    many = Reader(item.with_value(keys), FLOW, reader.problems)
+    yield from _expanded(name, min(pairs, MOST_FLOWS), many, nodes, links)
 
 
 def _expanded(
@@ -103,6 +137,8 @@ def _expanded(
     item, before = reader.item, len(reader.problems)
     hosts = [node for node, table in nodes.items() if table.text("kind", "host") == "host"]
     ends = {key: _hosts(key, reader, hosts) for key in ("from", "to")}
+    if reader.has("arrivals"):
+        _check_times(reader)
     times = {"start": _times("start", count, reader), "stop": _times("stop", count, reader)}
     port = reader.integer("port")
     if len(reader.problems) > before:

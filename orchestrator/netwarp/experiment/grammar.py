@@ -7,6 +7,8 @@ from __future__ import annotations
 from typing import get_args
 
 from ..core.outputs import MOMENTS, MOST_PACKETS, Statistic
+from .arrivals import ARRIVALS
+from .arrivals import EXAMPLE as ARRIVALS_EXAMPLE
 from .fields import Field, quantity
 from .options import ALL_AGENTS, of_role
 from .page_flows import PAGE
@@ -141,6 +143,7 @@ FLOW: dict[str, Field] = {
     "from": Field("name", '"a"', pattern=True),
     "to": Field("name", '"b"', pattern=True),
     "count": Field("integer", "50", low=1, high=MOST_FLOWS),
+    "arrivals": Field("table", ARRIVALS_EXAMPLE, fields=ARRIVALS),
     "protocol": Field("choice", '"sctp"', choices=("tcp", "sctp", "mptcp", "udp", "icmp")),
     "program": Field("open", '"iperf3"', fields=PROGRAM),
     "page": Field("table", '{ objects = { count = 5, size = "13.5 kB" } }', fields=PAGE),

@@ -23,6 +23,7 @@ from ..core.outputs import (
     TimeSeries,
     Word,
 )
+from .arrivals import with_size_files
 from .factors import ExperimentSpec, FactorSpec, check_conditions, layers, read_experiments, read_factors, with_flows
 from .fields import NAME, check_keys
 from .grammar import RESOLVED, TOP
@@ -148,6 +149,7 @@ def read_spec(
     overrides = read_overrides(document, sets, problems)
     document = merge(document, overrides)
     document, overrides = (with_archives(item, folder, files, problems) for item in (document, overrides))
+    document, overrides = (with_size_files(item, folder, files, problems) for item in (document, overrides))
     filled = {key: child for key, child in document.table().items() if key in RESOLVED}
     of_claims = {key: child for key, child in document.table().items() if key in FILE}
     rest = {key: child for key, child in document.table().items() if key not in RESOLVED and key not in FILE}

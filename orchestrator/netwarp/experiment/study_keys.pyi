@@ -227,6 +227,21 @@ class StartsKeys(TypedDict, total=False):
     first: str  # "0 s"
     every: str  # "100 ms"
 
+class SizesKeys(TypedDict, total=False):
+    distribution: Literal["exponential", "lognormal", "pareto", "web-search"] | str  # "lognormal"
+    mean: str  # "30 kB"
+    median: str  # "30 kB"
+    sigma: str  # "1.4"
+    shape: str  # "1.2"
+    most: str  # "10 MB"
+    file: object  # "sizes.csv"
+
+class ArrivalsKeys(TypedDict, total=False):
+    process: Literal["poisson", "regular"] | str  # "poisson"
+    rate: str  # "5 /s"
+    size: SizesKeys | str | Sequence[object]
+    stop: str  # "50 s"
+
 class StopsKeys(TypedDict, total=False):
     first: str  # "0 s"
     every: str  # "100 ms"
@@ -236,6 +251,7 @@ class FlowKeys(TypedDict, total=False):
     from_: Name  # "a"
     to: Name  # "b"
     count: int  # 50
+    arrivals: ArrivalsKeys  # { process = "poisson", rate = "5 /s", size = "30 kB" }
     protocol: Literal["tcp", "sctp", "mptcp", "udp", "icmp"] | str  # "sctp"
     program: ProgramKeys | str | Sequence[object]  # "iperf3"
     page: PageKeys  # { objects = { count = 5, size = "13.5 kB" } }
@@ -555,6 +571,21 @@ class Page(Key):
     interleave: Key
     nodelay: Key
 
+class Sizes(Key):
+    distribution: Key
+    mean: Key
+    median: Key
+    sigma: Key
+    shape: Key
+    most: Key
+    file: Key
+
+class Arrivals(Key):
+    process: Key
+    rate: Key
+    size: Sizes
+    stop: Key
+
 class Program(Key):
     sender: Key
     receiver: Key
@@ -656,6 +687,7 @@ class Flow(Handle):
     from_: Key
     to: Key
     count: Key
+    arrivals: Arrivals
     protocol: Key
     program: Program
     page: Page

@@ -188,7 +188,7 @@ def _flow(
             checks += pages_check(flow, observation.page_objects, receiver_records)
     else:
         checks += program_check(flow)
-    checks += utilization_check(cell, flow, metrics["utilization_ratio"])
+    checks += utilization_check(cell, flow, metrics)
     return _FlowResult(
         observation=observation,
         metrics=metrics,
@@ -222,7 +222,7 @@ def _datagrams(cell: Cell, flow: Flow, receiver: CapturePoint | None, records: C
     if receiver is not None:
         window = program_window(flow, t_ns, program_end(flow, records.exits))
         metrics |= datagram_metrics(cell, flow, t_ns, ip_bytes, window)
-    checks = program_check(flow) + utilization_check(cell, flow, metrics["utilization_ratio"])
+    checks = program_check(flow) + utilization_check(cell, flow, metrics)
     curves = make_series.datagram_series(flow, t_ns, ip_bytes, cell)
     return _FlowResult(FlowObservation(cell, flow), metrics, curves, [], [], checks)
 

@@ -17,6 +17,7 @@ from ..experiment.grammar import RESOLVED
 from ..experiment.options import FORWARDING
 from ..experiment.problems import Problems
 from .agents import with_agents
+from .arrivals import drawn_flows
 from .capture_points import read_captures
 from .combine import Combination
 from .flows import Flows
@@ -107,7 +108,12 @@ class CellPlanner:
         metrics = self._metrics(experiment, levels, parameters, duration)
         units = {each.metric.name: each.metric.unit for each in self._spec.own_metrics}
         phased = any(each.phase is not None and each.phase[0] < each.phase[1] for each in routed)
+        phased |= any(each.arrivals is not None and each.arrivals.drawn for each in routed)
         random = phased or is_random(built, planned, flows)
+        numbers = range(1 if only_random and not random else repetitions)
+        drawn = [drawn_flows(routed, seed + number, self._problems) for number in numbers]
+        if len(self._problems) > before:
+            return ()
         return tuple(
             Cell(
                 spec=self._spec.name,
@@ -118,7 +124,7 @@ class CellPlanner:
                 duration_ns=duration,
                 nodes=own_nodes,
                 links=built,
-                flows=tuple(each.drawn(seed + number) for each in routed),
+                flows=drawn[number],
                 timeline=draw(planned, seed + number),
                 captures=captures,
                 random=random,
@@ -127,7 +133,7 @@ class CellPlanner:
                 metric_units=units,
                 kernel=msgspec.UNSET if kernel is None else kernel,
             )
-            for number in range(1 if only_random and not random else repetitions)
+            for number in numbers
         )
 
     def _metrics(

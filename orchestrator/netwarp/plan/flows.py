@@ -9,6 +9,7 @@ from typing import get_args
 import msgspec
 
 from ..core.types import Flow, Node, OptionValue, PrimarySwitch, Program, Protocol
+from ..experiment.arrivals import Arrivals, read_arrivals
 from ..experiment.fields import Reader
 from ..experiment.grammar import FLOW, SWITCH
 from ..experiment.options import RFC3390, SCHEDULE, read_options, read_schedule
@@ -151,7 +152,11 @@ class Flows:
             sender_options=options["sender"] | schedule,
             receiver_options=options["receiver"],
         )
-        return Routed(flow, routes, self._phase(start, stop, reader))
+        return Routed(flow, routes, self._phase(start, stop, reader), self._arrivals(start, reader))
+
+    def _arrivals(self, start_ns: int, reader: Reader) -> Arrivals | None:
+        item = reader.item.get("arrivals")
+        return None if item is None else read_arrivals(item, start_ns, self._duration_ns, self._problems)
 
     def _program(self, flow: Flow, routes: Sequence[Route], reader: Reader) -> Routed | None:
         start, stop, _ = self._times(reader)

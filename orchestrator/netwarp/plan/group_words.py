@@ -9,18 +9,26 @@ from ..core.types import Cell, Flow
 from ..core.units import counted, counted_of, listed
 from .types import Plan
 
+MOST_LINES = 3
+"""Of a group whose cells differ."""
+
 
 def group_lines(plan: Plan) -> Iterator[str]:
-    """A sentence for each group of flows of a plan; where cells differ, one for each, with the number of cells."""
-    said: dict[str, int] = {}
+    """A sentence for each group of flows of a plan; where cells differ, the first few, with their number of cells."""
+    said: dict[str, dict[str, int]] = {}
     for cell in plan.cells:
-        for text in _groups(cell):
-            said[text] = said.get(text, 0) + 1
-    for text, cells in said.items():
-        yield text if cells == len(plan.cells) else f"{text} (in {counted_of(cells, len(plan.cells), 'cell')})"
+        for name, text in _groups(cell):
+            of_group = said.setdefault(name, {})
+            of_group[text] = of_group.get(text, 0) + 1
+    for name, texts in said.items():
+        for text, cells in list(texts.items())[:MOST_LINES]:
+            yield text if cells == len(plan.cells) else f"{text} (in {counted_of(cells, len(plan.cells), 'cell')})"
+        if len(texts) > MOST_LINES:
+            yield f"{name}: others in {counted(sum(list(texts.values())[MOST_LINES:]), 'cell')}; all with --json"
 
 
-def _groups(cell: Cell) -> Iterator[str]:
+def _groups(cell: Cell) -> Iterator[tuple[str, str]]:
+    """(group, sentence) of a cell."""
     groups: dict[str, list[Flow]] = {}
     for flow in cell.flows:
         if isinstance(flow.group, str):
@@ -31,12 +39,13 @@ def _groups(cell: Cell) -> Iterator[str]:
         protocol = _names([flow.protocol for flow in flows])
         stops = [flow.stop_ns for flow in flows if flow.stop_ns is not None]
         sizes = [flow.total_bytes for flow in flows if flow.total_bytes is not None]
-        yield (
+        text = (
             f"{name}: {counted(len(flows), f'{protocol} flow')}, {listed([flow.name for flow in flows])};"
             f" from {' to '.join(ends)} over {paths}; start {_between([flow.start_ns / 1e9 for flow in flows], 's')}"
             + (f"; stop {_between([stop / 1e9 for stop in stops], 's')}" if stops else "")
             + (f"; size {_between(sizes, 'bytes')}, together {with_unit(sum(sizes), 'bytes')}" if sizes else "")
         )
+        yield name, text
 
 
 def _names(names: Sequence[str]) -> str:

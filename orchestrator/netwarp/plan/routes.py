@@ -13,6 +13,7 @@ import msgspec
 
 from ..core.topology import DirectedLink, NoRoute, find_route
 from ..core.types import DirectionName, Flow, Path, Protocol
+from ..experiment.arrivals import Arrivals
 from ..experiment.fields import Reader, read_span
 from ..experiment.grammar import FLOW, PATH, PHASE
 from ..experiment.problems import Problems, nearest
@@ -40,6 +41,8 @@ class Routed:
     routes: tuple[Route, ...]
     phase: tuple[int, int] | None = None
     """The flow's start is delayed by a uniform draw between these (ns, inclusive)."""
+    arrivals: Arrivals | None = None
+    """Of a pattern of flows that arrive at random (arrivals.py)."""
 
     def drawn(self, seed: int) -> Flow:
         """The flow with its start drawn."""

@@ -128,6 +128,12 @@ class Plan(Outputs, frozen=True, kw_only=True):
         flows = dict.fromkeys(flow.name for cell in self.cells for flow in cell.flows)
         return (*self.factors, PlannedFactor(FLOW, FLOW, tuple(Level(name, name) for name in flows)))
 
+    @property
+    def groups(self) -> dict[str, str]:
+        """Flow -> the group it belongs to, of the flows that `count` and `arrivals` made."""
+        flows = (flow for cell in self.cells for flow in cell.flows)
+        return {flow.name: flow.group for flow in flows if isinstance(flow.group, str)}
+
     def rows_of(self, output: Table | EventTable | Figure | TimeSeries) -> str:
         """The name of its file in tables/, without .csv: its own; of a figure with the name of a table, NAME.figure."""
         tables = {table.name for table in self.tables} | {table.name for table in self.event_tables}

@@ -199,18 +199,24 @@ SHOWN = 3
 
 
 def key_numbers(
-    cells: int, measured: Iterable[tuple[str, str, float | None]], metrics: Mapping[str, MetricHeading]
+    cells: int,
+    measured: Iterable[tuple[str, str, float | None]],
+    metrics: Mapping[str, MetricHeading],
+    groups: Mapping[str, str],
 ) -> tuple[str, ...]:
     """ "bulk: goodput 1.933 Mbit/s", of several cells "bulk, 6 cells: goodput 1.711 to 1.933 Mbit/s, outage ...".
 
-    cells: how many completed; measured: (flow, metric, value) of all of them.
+    cells: how many completed; measured: (flow, metric, value) of all of them. groups: flow -> the group it belongs to,
+    whose flows have one sentence.
     """
+    sizes = Counter(groups.values())
     values: dict[str, dict[str, array[float]]] = {}
     for flow, metric, value in measured:
         if flow and value is not None and metric in HEADLINE:
-            values.setdefault(flow, {}).setdefault(metric, array("d")).append(value)
+            values.setdefault(groups.get(flow, flow), {}).setdefault(metric, array("d")).append(value)
     among = "" if cells == 1 else f", {counted(cells, 'cell')}"
-    return tuple(f"{flow}{among}: {', '.join(_ranges(metrics, known))}" for flow, known in values.items())
+    named = {flow: f"{flow}, {counted(sizes[flow], 'flow')}" if flow in sizes else flow for flow in values}
+    return tuple(f"{named[flow]}{among}: {', '.join(_ranges(metrics, known))}" for flow, known in values.items())
 
 
 def _ranges(metrics: Mapping[str, MetricHeading], known: Mapping[str, Sequence[float]]) -> Iterator[str]:

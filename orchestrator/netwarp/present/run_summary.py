@@ -97,7 +97,7 @@ def _key(data: RunData) -> Iterator[str]:
     """The key numbers of a run without claims."""
     done = [result.id for result in data.cells if result.outcome == COMPLETED]
     measured = (one for cell_id in done for one in data.measured.get(cell_id, ()))
-    for sentence in key_numbers(len(done), measured, data.metrics):
+    for sentence in key_numbers(len(done), measured, data.metrics, data.plan.groups):
         yield f"{sentence[:1].upper()}{sentence[1:]}."
 
 

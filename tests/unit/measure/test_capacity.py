@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from netwarp.core.types import Cell
+from netwarp.measure.checks import utilization_check
 from netwarp.measure.planned_paths import capacity_bit_s, rates_change
 from support.specs import BASE, cell_of, replaced
 
@@ -39,3 +40,25 @@ def test_a_route_has_the_lowest_rate_of_its_links() -> None:
     text += '[node.r]\nkind = "router"\n[link.p2]\nlike = "p1"\nbetween = ["r", "b"]\nrate = "2 Mbit/s"\n'
     cell = cell_of(slower(text, "5 s", 'rate = "4 Mbit/s"'))
     assert capacity(cell, 0, 10) == 1.5e6
+
+
+def test_a_short_last_packet_may_come_sooner_only_where_a_second_link_sends_it_faster() -> None:
+    """Of 1 Mbit/s: nine full packets and one of 100 B; the first took 6 ms on the second link of 2 Mbit/s,
+    the short one 0.4 ms.
+    """
+    behind_s = 8 * (8 * 1500 + 100) / 1e6
+    seen_s = behind_s - 8 * 1400 / 2e6
+    rate = behind_s / seen_s
+    metrics = {"utilization_ratio": rate, "throughput_bit_s": rate * 1e6, "wire_bytes": 9 * 1500 + 100}
+    alone = cell_of(BASE)
+    (check,) = utilization_check(alone, alone.flows[0], metrics)
+    assert (check.ok, check.detail) == (False, "1.061404, at most 1.0005")
+    text = replaced('between = ["a", "b"]', 'between = ["a", "r"]').replace(
+        'paths = ["p1"]', 'paths = [{ sender = "p1", receiver = "p2" }]'
+    )
+    text += '[node.r]\nkind = "router"\n[link.p2]\nlike = "p1"\nbetween = ["r", "b"]\nrate = "2 Mbit/s"\n'
+    two = cell_of(text)
+    (check,) = utilization_check(two, two.flows[0], metrics)
+    assert check.ok
+    (check,) = utilization_check(two, two.flows[0], metrics | {"utilization_ratio": rate + 0.01})
+    assert not check.ok
