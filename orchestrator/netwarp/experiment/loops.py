@@ -8,12 +8,12 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 
 from .fields import PLACEHOLDER, Field
-from .grammar import EXPERIMENT, FIGURE, TABLE
+from .grammar import EXPERIMENT, FIGURE, METRIC, TABLE
 from .problems import Problems, nearest
 from .toml_positions import Item
 
 EACH, LOOP, DEFAULT = "each", "loop", "default"
-SECTIONS = {"experiment": EXPERIMENT, "table": TABLE, "figure": FIGURE}
+SECTIONS = {"experiment": EXPERIMENT, "metric": METRIC, "table": TABLE, "figure": FIGURE}
 OF_TIME = frozenset({"around", "series"})
 """Keys of tables of events and figures over time."""
 MOST_TURNS = 1000

@@ -295,6 +295,7 @@ class DefaultKeys(TypedDict, total=False):
     flow: FlowKeys  # [flow.ftp] with from = "a", to = "b"
     event: EventKeys  # [event.outage] with action = "cut", link = "p1"
     experiment: object
+    metric: object
     table: object
     figure: object
 

@@ -13,6 +13,7 @@ from ..captures.time_spans import bin_s
 from ..core.errors import CaptureError, StoreError
 from ..core.metrics.catalogue import CELL_METRICS, METRICS, unit_of
 from ..core.metrics.expressions import evaluate, fill_in
+from ..core.metrics.packet_names import NoPackets, Packets
 from ..core.types import Cell, Check, Flow, Measurement, reversed_flow
 from ..store import compressed
 from ..store.app_records import AppRecord, InForce, Summary, read_app_log
@@ -41,6 +42,7 @@ from .groups.counters import agent_metrics, aqm_metrics, counted_at_end, cpu_met
 from .groups.flow_sharing import flow_sharing_metrics, jain_index
 from .groups.traffic import datagram_metrics, datagrams_at
 from .kernel_samples import path_traces, read_samples, read_trace, trace_check, with_thresholds
+from .named_packets import NamedPackets
 from .observation import FlowObservation, moments_of, program_end, program_window, window_of
 from .packets_around_fault import packets_around_fault
 from .page_objects import pages_check
@@ -84,7 +86,7 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
         every = results[flow.name].metrics | shared[flow.name]
         metrics, without[flow.name], clocks = within_clocks(flow, every, records.ready)
         checks += clocks
-        own, failed = _own_metrics(cell, flow, metrics)
+        own, failed = _own_metrics(cell, flow, metrics, _named(results[flow.name].observation))
         measurements += _measurements(cell, flow, metrics | own)
         checks += results[flow.name].checks + failed
         if flow.program is not None and flow.protocol != "icmp":
@@ -238,11 +240,17 @@ def _mss(records: list[AppRecord]) -> int | None:
     return value or None
 
 
+def _named(observation: FlowObservation) -> Packets:
+    """The flow's packets by name, at its sender if that is captured; of a flow of datagrams none have a name."""
+    packets = observation.sender or observation.receiver
+    return NoPackets() if packets is None else NamedPackets(observation.flow.protocol, packets, observation.path_names)
+
+
 def _own_metrics(
-    cell: Cell, flow: Flow, metrics: dict[str, float | None]
+    cell: Cell, flow: Flow, metrics: dict[str, float | None], packets: Packets | None
 ) -> tuple[dict[str, float | None], list[Check]]:
-    """The metrics that the spec defines: expressions of this flow's metrics, its times and rate, and the spec's metrics
-    before them. One that cannot be computed has no value and gives a failed check.
+    """The metrics that the spec defines: expressions of this flow's metrics, its packets, its times and rate, and the
+    spec's metrics before them. One that cannot be computed has no value and gives a failed check.
     """
     names: dict[str, float | None] = {
         **dict.fromkeys((*METRICS, *cell.metric_units)),  # what this flow or cell does not have has no value
@@ -256,7 +264,7 @@ def _own_metrics(
     failed: list[Check] = []
     for name, expression in cell.metrics.items():
         try:
-            own[name] = evaluate(name, expression, names)
+            own[name] = evaluate(name, expression, names, packets)
         except CaptureError as error:
             own[name] = None
             failed.append(Check(f"metric {name} {flow.name}", False, str(error)))
@@ -287,6 +295,7 @@ def with_expressions(
             asked,
             flow,
             {measurement.metric: measurement.value for measurement in kept if measurement.flow == flow.name},
+            None,
         )
         if wrong:
             raise CaptureError(f"{cell.id}: {wrong[0].check}: {wrong[0].detail}")

@@ -46,6 +46,8 @@ def test_arithmetic(text: str, value: float | None) -> None:
         ("x < y", "is not arithmetic"),
         ("min(x)", "is not arithmetic"),
         ("abs(x)", "is not arithmetic"),
+        ("at(x)", "is not arithmetic"),
+        ("count()", "is not arithmetic"),
         ("min(*x)", "is not arithmetic"),
         ("2 ** 9999", "exponent"),
         ("2 ** (9 ** 9)", "exponent"),

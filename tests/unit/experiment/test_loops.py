@@ -109,6 +109,21 @@ def test_lists_in_also_are_all_combinations_but_the_claims_own(tmp_path: Path) -
     assert [each.a[0]["x"] + each.a[0]["who"] for each in others][:2] == [("1 s", "b"), ("2 s", "a")]
 
 
+def test_metrics_loop(tmp_path: Path) -> None:
+    text = """
+[metric."m{k}"]
+title = "packets, {k} times"
+unit = "packets"
+value = "packets * {k}"
+each = [{ k = 1 }, { k = 2 }]
+"""
+    own = spec_of(BASE + text, tmp_path).own_metrics
+    assert [(each.metric.name, each.metric.title, each.metric.expression) for each in own] == [
+        ("m1", "packets, 1 times", "packets * 1"),
+        ("m2", "packets, 2 times", "packets * 2"),
+    ]
+
+
 def test_what_an_experiment_varies_is_not_fixed_by_the_default(tmp_path: Path) -> None:
     short = """
 [default.experiment.fixed]

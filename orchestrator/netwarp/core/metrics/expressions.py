@@ -13,6 +13,7 @@ from typing import TypeGuard
 from ..errors import CaptureError
 from ..numbers import given
 from ..units import QuantityError, parse_quantity
+from .packet_names import MOST_NAMES, Packets, names_problem
 
 OF_THE_CELL = "duration_s"
 OF_THE_FLOW = ("start_s", "stop_s", "rate_bit_s")
@@ -33,15 +34,15 @@ _BINARY: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Pow: operator.pow,
 }
 _FUNCTIONS: dict[str, Callable[[list[float]], float]] = {"min": min, "max": max}
-_ALLOWED = "numbers, names, + - * / **, min, max and brackets"
+_ALLOWED = "numbers, names, + - * / **, min, max, at, count and brackets"
 
 
 def expression_problem(
     text: str, known: set[str], parameters: Mapping[str, str], hint: Callable[[str, Iterable[str]], str]
 ) -> str | None:
     """The reason why a text is not a valid expression, or None. Allowed are numbers, known names, `{parameter}`,
-    + - * / **, min, max and brackets. A name means one thing: one that could also be a parameter with its unit is
-    refused.
+    + - * / **, min, max, at and count of packets (packet_names.py), and brackets. A name means one thing: one that
+    could also be a parameter with its unit is refused.
 
     hint: text to append to the message about an unknown name.
     """
@@ -61,6 +62,7 @@ def expression_problem(
     nodes = list(ast.walk(tree))
     bare = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     bare |= {id(node.value) for node in nodes if _of_flow(node)}
+    texts = {id(each) for node in nodes if isinstance(node, ast.Call) and _packets_of(node) for each in node.args}
     for node in nodes:
         if isinstance(node, ast.Attribute) and _of_flow(node):
             if node.attr not in known:
@@ -73,8 +75,21 @@ def expression_problem(
                 return f'unknown name "{node.id}": the parameter is written {{{parameter}}}'
             if node.id not in known:
                 return f'unknown name "{node.id}"{hint(node.id, known)}'
-        elif not isinstance(node, ast.Name) and not _allowed(node):
+        elif (names := _packets_of(node)) is not None:
+            if (wrong := names_problem(*names)) is not None:
+                return wrong
+        elif not isinstance(node, ast.Name) and not _allowed(node) and id(node) not in texts:
             return f"'{text}': only {_ALLOWED}"
+    return None
+
+
+def _packets_of(node: ast.AST) -> tuple[str, list[str]] | None:
+    """The function and the names of packets of at("...") or count("...", ...); None: it is something else."""
+    match node:
+        case ast.Call(func=ast.Name(id=function), args=arguments, keywords=[]) if function in MOST_NAMES:
+            names = [each.value for each in arguments if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+            if len(names) == len(arguments) and 1 <= len(names) <= MOST_NAMES[function]:
+                return function, names
     return None
 
 
@@ -103,14 +118,18 @@ class _NoValue(Exception):
     """A name is known but has no value in this cell (no fault, nothing arrived)."""
 
 
-def evaluate(metric: str, expression: str, names: Mapping[str, float | None]) -> float | None:
-    """The value of an expression; None if a name in it has no value.
+def evaluate(
+    metric: str, expression: str, names: Mapping[str, float | None], packets: Packets | None = None
+) -> float | None:
+    """The value of an expression; None if a name in it has no value, or a packet is not there.
+
+    packets: those of the flow (None: their captures are not at hand, and an expression that names some is refused).
 
     Raises CaptureError, which names the metric and the mistake: an unknown name, anything but such arithmetic, a
     division by zero, a result that is not a real number.
     """
     try:
-        value = _value(ast.parse(expression.strip(), mode="eval").body, names)
+        value = _value(ast.parse(expression.strip(), mode="eval").body, names, packets)
         if isinstance(value, complex) or not math.isfinite(value):
             raise ValueError("the result is no real number")
         return float(value)
@@ -120,7 +139,15 @@ def evaluate(metric: str, expression: str, names: Mapping[str, float | None]) ->
         raise CaptureError(f"metric {metric}: cannot be computed: {error} (in `{expression}`)") from error
 
 
-def _value(node: ast.expr, names: Mapping[str, float | None]) -> float:
+def _value(node: ast.expr, names: Mapping[str, float | None], packets: Packets | None) -> float:
+    if (asked := _packets_of(node)) is not None:
+        if packets is None:
+            raise ValueError("it names packets, which are in the captures alone: netwarp analyze RUN_DIR")
+        function, of = asked
+        found = packets.at(*of) if function == "at" else packets.count(*of)
+        if found is None:
+            raise _NoValue
+        return found
     match node:
         case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
             return float(number)  # a power of whole numbers would have millions of digits
@@ -132,14 +159,14 @@ def _value(node: ast.expr, names: Mapping[str, float | None]) -> float:
                 raise _NoValue
             return float(value)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_value(operand, names)
+            return -_value(operand, names, packets)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
-            first, second = _value(left, names), _value(right, names)
+            first, second = _value(left, names, packets), _value(right, names, packets)
             if isinstance(op, ast.Pow) and abs(second) > LARGEST_EXPONENT:
                 raise ValueError(f"exponent {given(second)} is beyond {LARGEST_EXPONENT}")
             return _BINARY[type(op)](first, second)
         case ast.Call(func=ast.Name(id=function), args=[_, _, *_] as operands, keywords=[]) if function in _FUNCTIONS:
-            return _FUNCTIONS[function]([_value(operand, names) for operand in operands])
+            return _FUNCTIONS[function]([_value(operand, names, packets) for operand in operands])
     raise ValueError(f"`{ast.unparse(node)}` is not arithmetic: {_ALLOWED}")
 
 
