@@ -29,6 +29,8 @@ Texts: TypeAlias = str | Key | Sequence[str | Key]"""
 RESOLVED_NAMES = (
     "Aqm",
     "BurstLoss",
+    "Policer",
+    "Slots",
     "Direction",
     "BothWays",
     "Repeated",
@@ -64,6 +66,8 @@ EACH = {loops.EACH: Field("open", loops.EXAMPLE)}
 TABLES: dict[str, tuple[Mapping[str, Field], str]] = {
     "Aqm": (grammar.AQM, ""),
     "BurstLoss": (grammar.DIRECTION["burst_loss"].fields or {}, ""),
+    "Policer": (grammar.POLICER, ""),
+    "Slots": (grammar.SLOTS, ""),
     "Direction": (grammar.DIRECTION, ""),
     "BothWays": (grammar.BOTH_WAYS, "Direction"),
     "Repeated": (grammar.REPEATED, "BothWays"),
@@ -122,6 +126,8 @@ TABLES: dict[str, tuple[Mapping[str, Field], str]] = {
 HANDLES = {
     "Aqm": "Key",
     "BurstLoss": "Key",
+    "Policer": "Key",
+    "Slots": "Key",
     "Direction": "Key",
     "BothWays": "Direction",
     "Agent": "Key",

@@ -15,6 +15,8 @@ from typing import Literal, TypeVar
 
 import msgspec
 
+from .units import Quantity, format_quantity
+
 NodeKind = Literal["host", "router", "switch"]
 Protocol = Literal["tcp", "sctp", "mptcp", "udp", "icmp"]
 """netwarp's own apps speak the first three; programs of the user's also the others."""
@@ -98,6 +100,37 @@ class Aqm(Frozen, frozen=True):
         return f"{self.kind} that marks (ECN)" if self.ecn else self.kind
 
 
+class Policer(Frozen, frozen=True):
+    """A token bucket without a queue: what exceeds it is lost. Lengths are those of the direction's layer."""
+
+    rate_bit_s: int
+    burst_bytes: int
+
+    def text(self) -> str:
+        """Rate and burst."""
+        rate, burst = Quantity("rate", self.rate_bit_s), Quantity("data", self.burst_bytes)
+        return f"policer of {format_quantity(rate)} and {format_quantity(burst)}"
+
+
+class Slots(Frozen, frozen=True):
+    """Times at which all that waits leaves together, as frames of one aggregate (netem's slot): `least_ns` to `most_ns`
+    after the first of them came, or after the group before was full; at most so many packets, and so many bytes and the
+    packet with which they are reached.
+    """
+
+    least_ns: int
+    most_ns: int
+    packets: int | None
+    bytes: int | None
+
+    def text(self) -> str:
+        """When, and how much."""
+        apart = [format_quantity(Quantity("time", each)) for each in (self.least_ns, self.most_ns)]
+        limits = [format_quantity(Quantity("packets", self.packets))] if self.packets else []
+        limits += [format_quantity(Quantity("data", self.bytes))] if self.bytes else []
+        return f"slots of {' and '.join(limits) or 'any size'} after {' to '.join(dict.fromkeys(apart))}"
+
+
 class LinkImpairment(Frozen, frozen=True):
     """The effects of one direction of a link on packets. `rate_bit_s` None: no rate limit and no queue.
 
@@ -128,10 +161,17 @@ class LinkImpairment(Frozen, frozen=True):
     packet_rules: tuple[PacketRule, ...] = ()
     aqm: Aqm | None = None
     """In place of the tail-drop queue; the queue's length is then its hard limit."""
+    policer: Policer | msgspec.UnsetType = msgspec.UNSET
+    """Before everything else of the direction. Like the fields below it is no part of the JSON if the spec has none."""
+    burst_bytes: int | msgspec.UnsetType = msgspec.UNSET
+    """Of the rate: the depth of its token bucket, at the layer of the rate."""
+    slots: Slots | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def token_bucket(self) -> bool:
         """True if tbf makes the rate: netem's own queue counts packets only, and has no place for another qdisc."""
+        if self.burst_bytes is not msgspec.UNSET:
+            return True
         return self.queue_bytes is not None if self.aqm is None else self.aqm.kind != "cake"
 
 

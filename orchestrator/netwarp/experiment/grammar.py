@@ -48,11 +48,24 @@ AQM: dict[str, Field] = {
     "ack_filter": Field("switch", "true"),
 }
 """Of every kind; plan/impairments.py knows which has which."""
+POLICER: dict[str, Field] = {
+    "rate": quantity("rate", low=1000, high=10**12),
+    "burst": quantity("data", example='"64 KiB"', low=68, high=1 << 30),
+}
+SLOTS: dict[str, Field] = {
+    "after": quantity("time", example='"2 ms"', low=1000, high=10 * S),
+    "to": quantity("time", example='"5 ms"', low=1000, high=10 * S),
+    "packets": quantity("packets", example='"32 packets"', low=1, high=2**31 - 1),
+    "bytes": quantity("data", example='"48 kB"', low=1, high=2**31 - 1),
+}
 
 DIRECTION: dict[str, Field] = {
     "rate": quantity("rate", low=1000, high=10**12),
     "queue": quantity("packets", "bdp", "data", example='"50 packets", "64 KiB" or "1 bdp"', low=1, high=10_000_000),
     "aqm": Field("table", '{ kind = "codel", target = "5 ms", ecn = true }', fields=AQM),
+    "burst": quantity("data", example='"16 kB"', low=68, high=1 << 30),
+    "slots": Field("table", '{ after = "2 ms", to = "5 ms", packets = "32 packets" }', fields=SLOTS),
+    "policer": Field("table", '{ rate = "10 Mbit/s", burst = "64 KiB" }', fields=POLICER),
     "layer": Field("choice", '"ip"', choices=("ip", "ethernet")),
     "one_way_delay": quantity("time", example='"100 ms"', high=600 * S),
     "jitter": quantity("time", example='"5 ms"', high=600 * S),

@@ -37,10 +37,23 @@ class BurstLossKeys(TypedDict, total=False):
     bad_loss: str  # "1 %"
     good_loss: str  # "1 %"
 
+class PolicerKeys(TypedDict, total=False):
+    rate: str  # "500 kbit/s"
+    burst: str  # "64 KiB"
+
+class SlotsKeys(TypedDict, total=False):
+    after: str  # "2 ms"
+    to: str  # "5 ms"
+    packets: str  # "32 packets"
+    bytes: str  # "48 kB"
+
 class DirectionKeys(TypedDict, total=False):
     rate: str  # "500 kbit/s"
     queue: str  # "50 packets", "64 KiB" or "1 bdp"
     aqm: AqmKeys  # { kind = "codel", target = "5 ms", ecn = true }
+    burst: str  # "16 kB"
+    slots: SlotsKeys  # { after = "2 ms", to = "5 ms", packets = "32 packets" }
+    policer: PolicerKeys  # { rate = "10 Mbit/s", burst = "64 KiB" }
     layer: Literal["ip", "ethernet"] | str  # "ip"
     one_way_delay: str  # "100 ms"
     jitter: str  # "5 ms"
@@ -502,10 +515,23 @@ class BurstLoss(Key):
     bad_loss: Key
     good_loss: Key
 
+class Policer(Key):
+    rate: Key
+    burst: Key
+
+class Slots(Key):
+    after: Key
+    to: Key
+    packets: Key
+    bytes: Key
+
 class Direction(Key):
     rate: Key
     queue: Key
     aqm: Aqm
+    burst: Key
+    slots: Slots
+    policer: Policer
     layer: Key
     one_way_delay: Key
     jitter: Key

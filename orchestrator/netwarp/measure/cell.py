@@ -38,7 +38,7 @@ from .checks import (
 from .event_rows import flow_events, timeline_events
 from .flow_packets import check_ports, packets_at_both_ends
 from .groups import flow_metrics, without_values
-from .groups.counters import agent_metrics, aqm_metrics, counted_at_end, cpu_metrics, mark_checks
+from .groups.counters import agent_metrics, aqm_metrics, counted_at_end, cpu_metrics, mark_checks, policer_metrics
 from .groups.flow_sharing import flow_sharing_metrics, jain_index
 from .groups.traffic import datagram_metrics, datagrams_at
 from .kernel_samples import path_traces, read_samples, read_trace, trace_check, with_thresholds
@@ -80,6 +80,7 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
     shared, of_the_cell = flow_sharing_metrics({name: result.observation for name, result in results.items()})
     of_the_cell["jain_index"] = jain_index([result.metrics["goodput_bit_s"] for result in results.values()])
     of_the_cell |= aqm_metrics(cell, counted) | agent_metrics(cell, directory, records.rules)
+    of_the_cell |= policer_metrics(cell, records.policers)
     measurements: list[Measurement] = []
     without: dict[str, list[str]] = {}
     for flow in cell.flows:

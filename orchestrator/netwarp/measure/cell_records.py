@@ -19,7 +19,8 @@ class CellRecords:
     """ready: T0 on both clocks (ns). captures: by file name. trace: None without one.
 
     proc: files of /proc as the hosts saw them at the end, which kernel_counters() reads. qdiscs: dumps of them, in the
-    order of the cell; addresses: of those; rules: of the agents' rules, at its end. exits: program -> its end.
+    order of the cell; addresses: of those; rules: of the agents' rules, policers: of theirs, at its end.
+    exits: program -> its end.
     checksums_left: an interface leaves TCP checksums to its card, which cannot do
     without.
     """
@@ -31,6 +32,7 @@ class CellRecords:
     qdiscs: list[Dump]
     addresses: list[Dump]
     rules: list[Dump]
+    policers: list[Dump]
     exits: dict[str, Exit]
     checksums_left: bool
 
@@ -53,6 +55,7 @@ def read_cell_records(path: Path) -> CellRecords:
         qdiscs=[dump for dump in dumps if dump.label == "qdisc"],
         addresses=[dump for dump in dumps if dump.label == "address"],
         rules=[dump for dump in dumps if dump.label == "rules"],
+        policers=[dump for dump in dumps if dump.label == "policer"],
         exits={ended.id: ended for ended in of_kind(records, Exit)},
         checksums_left=any(
             name.startswith("tx-checksum") for offload in of_kind(records, Offload) for name in offload.left_on

@@ -10,7 +10,7 @@ import msgspec
 
 from ..core.metrics.expressions import fill_in, unfilled
 from ..core.outputs import expression_of
-from ..core.types import Cell, Event, Flow, GuestKernel, Link, LinkImpairment, Node
+from ..core.types import Cell, Event, Flow, GuestKernel, Link, LinkImpairment, Node, Slots
 from ..experiment import Spec
 from ..experiment.fields import Reader
 from ..experiment.grammar import RESOLVED
@@ -208,5 +208,7 @@ def _throws_dice(shape: LinkImpairment) -> bool:
         *(shape.loss_ratio, shape.duplicate_ratio, shape.corrupt_ratio, shape.reorder_ratio),
         *(shape.bit_error_ratio, shape.byte_error_ratio),
     )
+    if isinstance(shape.slots, Slots) and shape.slots.least_ns < shape.slots.most_ns:
+        return True
     draws = shape.jitter_ns > 0 or shape.burst_loss is not None or (shape.aqm is not None and shape.aqm.draws)
     return draws or any(ratio > 0 for ratio in ratios)

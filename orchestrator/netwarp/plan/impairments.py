@@ -9,11 +9,11 @@ from typing import get_args
 
 import msgspec
 
-from ..core.types import Aqm, AqmKind, Distribution, GilbertElliott, LinkImpairment
+from ..core.types import Aqm, AqmKind, Distribution, GilbertElliott, LinkImpairment, Policer, Slots
 from ..core.units import Quantity
 from ..core.wire import ETHERNET_HEADER_BYTES
 from ..experiment.fields import Reader, decode, read_quantity
-from ..experiment.grammar import AQM, DIRECTION, RATIO
+from ..experiment.grammar import AQM, DIRECTION, POLICER, RATIO, SLOTS
 from .packet_rules import read_packet_rules
 
 MS = 10**6
@@ -56,7 +56,7 @@ def read_direction(reader: Reader, link: Reader) -> LinkDirection:
     rate = reader.whole("rate")
     if reader.has("rate") and not reader.has("queue"):
         reader.problem("rate", 'a rate needs its queue; for example queue = "50 packets"')
-    if reader.has("queue") and not reader.has("rate"):
+    if reader.has("queue") and not reader.has("rate") and not reader.has("slots"):
         reader.problem("queue", 'without a rate nothing queues; for example rate = "10 Mbit/s"')
     jitter, reorder = reader.whole("jitter") or 0, reader.ratio("reorder")
     if jitter > delay:
@@ -95,6 +95,9 @@ def read_direction(reader: Reader, link: Reader) -> LinkDirection:
         byte_error_ratio=_errors("byte_errors", reader),
         packet_rules=read_packet_rules(reader),
         aqm=_aqm(reader),
+        policer=_policer(reader),
+        burst_bytes=_burst(reader),
+        slots=_slots(reader),
     )
     return LinkDirection(shape, reader.quantity("queue"), reader)
 
@@ -123,6 +126,48 @@ def _burst_loss(reader: Reader) -> GilbertElliott | None:
         inner.need(key)
     bad = inner.ratio("bad_loss") if inner.has("bad_loss") else 1.0
     return GilbertElliott(inner.ratio("p"), inner.ratio("r"), bad, inner.ratio("good_loss"))
+
+
+def _policer(reader: Reader) -> Policer | msgspec.UnsetType:
+    item = reader.item.get("policer")
+    if item is None:
+        return msgspec.UNSET
+    inner = reader.below(item, POLICER)
+    needed = [inner.need(key) for key in ("rate", "burst")]
+    rate, burst = inner.whole("rate"), inner.whole("burst")
+    return Policer(rate, burst) if all(needed) and rate and burst else msgspec.UNSET
+
+
+def _burst(reader: Reader) -> int | msgspec.UnsetType:
+    burst, aqm = reader.whole("burst"), reader.item.get("aqm", "kind")
+    if burst is None:
+        return msgspec.UNSET
+    if not reader.has("rate"):
+        reader.problem("burst", 'is the token bucket of a rate; for example rate = "10 Mbit/s", queue = "50 packets"')
+    if aqm is not None and aqm.value == "cake":
+        reader.problem("burst", "cake's rate has no token bucket; leave one of them out")
+    return burst
+
+
+def _slots(reader: Reader) -> Slots | msgspec.UnsetType:
+    item = reader.item.get("slots")
+    if item is None:
+        return msgspec.UNSET
+    inner = reader.below(item, SLOTS)
+    if not inner.need("after"):
+        return msgspec.UNSET
+    queue = reader.quantity("queue")
+    wanted = 'what waits for its slot is counted in packets; for example queue = "100 packets"'
+    if queue is None or queue.kind == "data" or (queue.kind == "bdp" and not reader.has("rate")):
+        reader.problem("queue" if reader.has("queue") else "slots", wanted)
+    for key in ("aqm", "burst"):
+        if reader.has(key):
+            reader.problem("slots", f"stand behind a drop-tail queue, without {key}; leave one of them out")
+    least, packets = inner.whole("after") or 0, inner.whole("packets")
+    most = inner.whole("to") or least
+    if most < least:
+        inner.problem("to", 'is less than `after`; for example slots = { after = "2 ms", to = "5 ms" }')
+    return Slots(least, most, packets, inner.whole("bytes"))
 
 
 def _aqm(reader: Reader) -> Aqm | None:
@@ -173,9 +218,15 @@ def _setting(key: str, default: float | None, reader: Reader) -> float:
 def check_limit(direction: LinkDirection, mtu_bytes: int) -> None:
     """Reports a queue in bytes that cannot hold a whole packet, or in a unit that its AQM does not count."""
     queue, shape, reader = direction.queue, direction.shape, direction.reader
+    largest = _largest_bytes(shape, mtu_bytes)
+    if isinstance(shape.policer, Policer) and shape.policer.burst_bytes < largest:
+        item = reader.item.get("policer")
+        below = reader if item is None else reader.below(item, POLICER)
+        below.problem("burst", f'below {largest} B no packet of the MTU passes; for example burst = "64 KiB"')
+    if isinstance(shape.burst_bytes, int) and shape.burst_bytes < largest:
+        reader.problem("burst", f'must hold the largest packet, {largest} B; for example burst = "16 kB"')
     if queue is None:
         return
-    largest = _largest_bytes(shape, mtu_bytes)
     if queue.kind == "data" and not largest <= queue.value < 1 << 31:
         said = f'must hold the largest packet, {largest} B, and less than 2 GiB; for example queue = "64 KiB"'
         reader.problem("queue", said)

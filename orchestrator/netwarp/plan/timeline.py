@@ -20,6 +20,8 @@ from .routes import draw_phase, read_phase
 
 ACTIONS: tuple[Action, ...] = ("cut", "blackhole", "link", "change")
 MOST_OCCURRENCES = 1000
+KEPT = {"policer": "policer", "burst": "burst_bytes", "slots": "slots"}
+"""Keys of a direction that no event changes -> their fields."""
 LONGEST_SENDING_S = 60
 """htb charges a packet for no more (net/sched/sch_htb.c: mbuffer)."""
 
@@ -215,6 +217,7 @@ class TimelineReader:
             shape = finish(direction, self._rtt_ns[link, side], draft.mtu_bytes)
             if shape.packet_rules != self._shapes[link, side].packet_rules:
                 reader.problem("action", "rules for single packets count from the cell's start: no event changes them")
+            self._check_kept(shape, self._shapes[link, side], reader)
             if side in directions and side in named:
                 new[side] = shape
                 self._check_rate(shape, self._shapes[link, side], draft.mtu_bytes, reader)
@@ -222,6 +225,17 @@ class TimelineReader:
         old = {side: self._shapes[link, side] for side in touched}
         event = Event(at_ns=at, name=name, action="change", link=link, directions=touched)
         return msgspec.structs.replace(event, **new), msgspec.structs.replace(event, **old)
+
+    @staticmethod
+    def _check_kept(shape: LinkImpairment, own: LinkImpairment, reader: Reader) -> None:
+        """Reports a change of what the kernel could only begin anew, and of a rate whose bucket it would fill."""
+        for key, field in KEPT.items():
+            if getattr(shape, field) != getattr(own, field):
+                reader.problem(key, f"no event changes a link's {key}; leave it out here")
+        if own.burst_bytes is not msgspec.UNSET and shape.rate_bit_s != own.rate_bit_s:
+            reader.problem("rate", "a rate with a `burst` does not change: the kernel would fill its token bucket")
+        if own.slots is not msgspec.UNSET and shape.rate_bit_s != own.rate_bit_s:
+            reader.problem("rate", "a link with `slots` keeps its rate; leave one of them out")
 
     @staticmethod
     def _check_rate(shape: LinkImpairment, own: LinkImpairment, mtu_bytes: int, reader: Reader) -> None:

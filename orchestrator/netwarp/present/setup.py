@@ -184,7 +184,8 @@ def _places(cell: Cell) -> dict[str, tuple[int, int]]:
     return places
 
 
-LOSSES = ("loss_ratio", "loss_correlation_ratio", "burst_loss", "bit_error_ratio", "byte_error_ratio", "packet_rules")
+LOSSES = ("loss_ratio", "loss_correlation_ratio", "burst_loss", "bit_error_ratio", "byte_error_ratio", "packet_rules",
+          "policer")  # fmt: skip
 """The fields by which packets are lost."""
 _UNITS: Mapping[str, Kind] = {
     "_ns": "time", "_ratio": "ratio", "_bit_s": "rate", "_bytes": "data", "_packets": "packets",

@@ -32,6 +32,7 @@ from .layout import PREFIX_LENGTH, Devices, Interface, Layout, StaticRoute, hop_
 from .messages import Request, netlink_step
 from .nftables import rules_dump
 from .path_manager import FAMILY, path_manager
+from .policers import DirectionPolicer, direction_policers, policer_dump
 from .qdiscs import Htb
 from .shaping import ExpectedQdisc, Shaping
 from .steps import Step, step
@@ -129,6 +130,7 @@ class Compiled:
     """Every qdisc at the start."""
     programs: tuple[DirectionProgram, ...] = ()
     """Packet programs by their number."""
+    policers: tuple[DirectionPolicer, ...] = ()
     relays: dict[int, set[tuple[str, str | None, str | None]]] = field(default_factory=dict)
     """Namespace of each agent that relays connections -> its rules (agent_steps.relays)."""
     dying: frozenset[str] = frozenset()
@@ -193,7 +195,7 @@ def compile_cell(
     shaping = Shaping(cell, layout, LATE_NS[not clock.virtual])
     dying = frozenset(node for node, agent in agents_of(cell).items() if agent.dies_ns is not None)
     out = Compiled(layout, installed=shaping.expected(), programs=tuple(shaping.programs.values()),
-                   relays=relays(cell, layout), dying=dying)  # fmt: skip
+                   relays=relays(cell, layout), dying=dying, policers=direction_policers(cell, layout))  # fmt: skip
     out.add(step("sandbox", kind=clock.sandbox))
     if clock.t0_file:
         out.add(step("clock", t0_file=clock.t0_file))
@@ -251,6 +253,10 @@ def compile_cell(
         asked = step("dump", ns=where.namespace, label="filter", data=messages.filter_dump(where.ifindex).hex())
         out.dumps[out.add(asked)] = AskedDump(where.namespace, "filter", ifindex=where.ifindex)
         out.add(step("bpf-record", index=program.index))
+    for each in out.policers:
+        where = each.interface
+        asked = step("dump", ns=where.namespace, label="policer", data=policer_dump(where).hex())
+        out.dumps[out.add(asked)] = AskedDump(where.namespace, "policer", ifindex=where.ifindex)
     for node in forwarding(cell):
         number = layout.namespaces.index(node)
         asked = step("dump", ns=number, label="rules", netfilter=1, data=rules_dump().hex())
@@ -318,6 +324,9 @@ def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Co
     for namespace, request in shaping.install():
         out.request(namespace, request)
     out.steps += shaping.load_programs()
+    for policer in out.policers:
+        for request in policer.requests():
+            out.request(policer.interface.namespace, request)
     for namespace, request in relay_rules(cell, layout):
         out.request(namespace, request)
     for namespace, request in agent_rules(cell, layout):

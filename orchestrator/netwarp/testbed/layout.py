@@ -1,7 +1,8 @@
 """The network a Cell stands for: namespaces, interfaces, addresses, routes. Pure arithmetic on names and numbers.
 
 A link between two nodes is one veth, or, where it is shaped (or the target of an event) and touches a host, two veths
-with a hop in the middle: a router namespace `<link>.hop` whose two egress qdiscs shape both directions.
+with a hop in the middle: a router namespace `<link>.hop` whose two egress qdiscs shape both directions. A link with a
+policer always has one.
 Link number L has the subnets 10.(L//250).(L%250).{0,64,128}/26: first end .1 / .129, hop .2 / .130.
 A switch is a namespace with a bridge, and so is the hop of a link to a switch. The hosts and routers on it share the
 subnet 10.(L//250).(L%250).192/26 of the first link to it, with the addresses .193, .194 ... in the order of the links.
@@ -233,7 +234,7 @@ def make_layout(cell: Cell, devices: Devices = MappingProxyType({})) -> Layout:
         link.name
         for link in cell.links
         if (is_shaped(link.forward) or is_shaped(link.backward) or link.name in touched)
-        and (link.a in hosts or link.b in hosts)
+        and (link.a in hosts or link.b in hosts or link.forward.policer or link.backward.policer)
     }
     names = [node.name for node in cell.nodes] + [hop_name(link.name) for link in cell.links if link.name in hops]
     segment_of = _segments(cell)

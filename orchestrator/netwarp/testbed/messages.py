@@ -256,11 +256,11 @@ def class_dump(ifindex: int, handle: int) -> bytes:
     return _traffic_control(RTM_GETTCLASS, DUMP_FLAGS, ifindex, parent=handle << 16)
 
 
-def clsact(device: Device) -> Request:
-    """The place for classifiers before the root qdisc."""
+def clsact(device: Device, *, there: bool = False) -> Request:
+    """The place for classifiers before the root qdisc; there: it may exist already."""
     data = _traffic_control(
-        RTM_NEWQDISC, CREATE, device.ifindex, handle=CLSACT_HANDLE, parent=TC_H_CLSACT,
-        attributes=((TCA_KIND, b"clsact\0"),),
+        RTM_NEWQDISC, CREATE & ~NLM_F_EXCL if there else CREATE, device.ifindex,
+        handle=CLSACT_HANDLE, parent=TC_H_CLSACT, attributes=((TCA_KIND, b"clsact\0"),),
     )  # fmt: skip
     return Request(data, f"tc qdisc add dev {device.name} clsact")
 
@@ -299,6 +299,12 @@ def pass_mark(device: Device, mark: int, priority: int) -> Request:
     return Request(data, f"tc filter add dev {device.name} egress pref {priority} handle {mark:#x} fw classid :1")
 
 
+def act_on_all(device: Device, actions: bytes, words: str) -> Request:
+    """Actions (the body of TCA_MATCHALL_ACT, as an attribute) on whatever comes in by the interface."""
+    data = _filter(device, 1, handle=1, kind="matchall", options=actions, parent=INGRESS)
+    return Request(data, f"tc filter add dev {device.name} ingress pref 1 matchall action {words}")
+
+
 def _redirect(to: Device, mark: int = 0) -> bytes:
     parms = struct.pack("=IIiiiiI", 0, 0, TC_ACT_STOLEN, 0, 0, TCA_EGRESS_REDIR, to.ifindex)
     actions = [("mirred", attribute(TCA_MIRRED_PARMS, parms))]
@@ -311,9 +317,9 @@ def _redirect(to: Device, mark: int = 0) -> bytes:
     )
 
 
-def filter_dump(ifindex: int) -> bytes:
-    """A dump request of the filters at an interface's egress."""
-    return _traffic_control(RTM_GETTFILTER, DUMP_FLAGS, ifindex, parent=EGRESS)
+def filter_dump(ifindex: int, parent: int = EGRESS) -> bytes:
+    """A dump request of the filters at an interface's egress, or ingress."""
+    return _traffic_control(RTM_GETTFILTER, DUMP_FLAGS, ifindex, parent=parent)
 
 
 def _filter(device: Device, priority: int, *, handle: int, kind: str, options: bytes, parent: int = EGRESS) -> bytes:

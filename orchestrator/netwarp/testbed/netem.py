@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import msgspec
 
-from ..core.types import GilbertElliott, LinkImpairment
+from ..core.types import GilbertElliott, LinkImpairment, Slots
 from .qdiscs import ETHERNET_HEADER_BYTES, TICK_NS, QdiscStage, attribute, attributes_of, size_table, size_text
 
 PROBABILITY_ONE = 0xFFFFFFFF
@@ -32,9 +32,11 @@ ORDERING_BYTE_S = 1 << 50
 
 _QOPT = struct.Struct("=IIIIII")
 """struct tc_netem_qopt: latency, limit, loss, gap, duplicate, jitter."""
-_CORR, _DELAY_DIST, _REORDER, _CORRUPT, _LOSS, _RATE, _RATE64, _LATENCY64, _JITTER64, PRNG_SEED = (
-    1, 2, 3, 4, 5, 6, 8, 10, 11, 14,
+_CORR, _DELAY_DIST, _REORDER, _CORRUPT, _LOSS, _RATE, _RATE64, _LATENCY64, _JITTER64, _SLOT, PRNG_SEED = (
+    1, 2, 3, 4, 5, 6, 8, 10, 11, 12, 14,
 )  # fmt: skip
+_SLOT_SPEC = struct.Struct("=qqiiqq")
+"""struct tc_netem_slot: least and greatest delay (ns), most packets, most bytes (0: any), a distribution (unused)."""
 _LOSS_GE = 2
 _RATE_SPEC = struct.Struct("=IiIi")
 """struct tc_netem_rate: byte/s (all ones where TCA_NETEM_RATE64 has it), packet overhead, cell size and overhead."""
@@ -64,6 +66,8 @@ class Netem(QdiscStage, frozen=True):
     seed: int = 0
     size_overhead_bytes: int = 0
     """Added to every packet's length for this qdisc and its child (a size table); the dump's TCA_STAB tells it."""
+    slots: tuple[int, int, int, int] | None = None
+    """Least and greatest delay of a slot (ns), its most packets and bytes (0: any)."""
 
     kind: ClassVar[str] = "netem"
 
@@ -87,6 +91,8 @@ class Netem(QdiscStage, frozen=True):
         body += attribute(PRNG_SEED, struct.pack("=Q", self.seed))
         if wide:
             body += attribute(_RATE64, struct.pack("=Q", self.rate_byte_s))
+        if self.slots is not None:
+            body += attribute(_SLOT, _SLOT_SPEC.pack(*self.slots, 0, 0))
         if self.gilbert_elliott is not None:
             body += attribute(_LOSS, attribute(_LOSS_GE, struct.pack("=IIII", *self.gilbert_elliott)))
         if self.distribution != "uniform":
@@ -120,6 +126,7 @@ class Netem(QdiscStage, frozen=True):
             packet_overhead_bytes=number(_RATE, "=i", 0, 4),
             seed=number(PRNG_SEED, "=Q", 0),
             size_overhead_bytes=size_overhead_bytes,
+            slots=_SLOT_SPEC.unpack_from(there[_SLOT])[:4] if _SLOT in there else None,
         )
 
     def remark(self) -> str:
@@ -148,6 +155,9 @@ class Netem(QdiscStage, frozen=True):
                 words.append(f"{name} {_percent(getattr(self, name))}")
         if self.rate_byte_s:
             words.append(f"rate {self.rate_byte_s * 8}bit {self.packet_overhead_bytes}")
+        if self.slots is not None:
+            least, most, packets, size = self.slots
+            words.append(f"slot {_time(least)} {_time(most)} packets {packets} bytes {size}")
         words.append(f"seed {self.seed}")
         return size_text(self.size_overhead_bytes) + "netem " + " ".join(words)
 
@@ -185,23 +195,30 @@ def delay_stage(shape: LinkImpairment, seed: int) -> Netem:
         rate_byte_s=ORDERING_BYTE_S if shape.keeps_order else 0,
         seed=seed,
         # tbf takes no overhead below 0 of its own
-        size_overhead_bytes=-ETHERNET_HEADER_BYTES if shape.token_bucket and shape.layer == "ip" else 0,
+        size_overhead_bytes=-ETHERNET_HEADER_BYTES if _counted_at_root(shape) and shape.layer == "ip" else 0,
     )
 
 
+def _counted_at_root(shape: LinkImpairment) -> bool:
+    """True if the stages below count lengths as the root's size table gives them."""
+    return shape.token_bucket or isinstance(shape.slots, Slots)
+
+
 def rate_stage(shape: LinkImpairment, seed: int) -> Netem | None:
-    """Child qdisc: rate and queue. None if the direction has no rate.
+    """Child qdisc: rate and queue, and slots. None if the direction has neither rate nor slots.
 
     netem's limit also counts the packet that is being sent, so a queue of N waiting packets is limit N + 1.
     """
-    if shape.rate_bit_s is None:
+    slots = shape.slots if isinstance(shape.slots, Slots) else None
+    if shape.rate_bit_s is None and slots is None:
         return None
     waiting = UNLIMITED_PACKETS if shape.queue_packets is None else shape.queue_packets
     return Netem(
         limit_packets=waiting + 1,
-        rate_byte_s=shape.rate_bit_s // 8,
-        packet_overhead_bytes=-ETHERNET_HEADER_BYTES if shape.layer == "ip" else 0,
+        rate_byte_s=(shape.rate_bit_s or 0) // 8,
+        packet_overhead_bytes=-ETHERNET_HEADER_BYTES if shape.layer == "ip" and slots is None else 0,
         seed=seed,
+        slots=None if slots is None else (slots.least_ns, slots.most_ns, slots.packets or 0, slots.bytes or 0),
     )
 
 

@@ -139,9 +139,10 @@ class Tbf(QdiscStage, frozen=True):
 
 
 def tbf_stage(shape: LinkImpairment, mtu_bytes: int) -> Tbf:
-    """Child qdisc of a direction whose queue is in bytes, at the layer its rate counts."""
+    """Child qdisc of a direction whose queue is in bytes, or whose rate has a burst, at the layer its rate counts."""
     assert shape.rate_bit_s is not None
     burst = mtu_bytes + (ETHERNET_HEADER_BYTES if shape.layer == "ethernet" else 0)
+    burst = shape.burst_bytes if isinstance(shape.burst_bytes, int) else burst
     rate = shape.rate_bit_s // 8
     return Tbf(
         rate_byte_s=rate,

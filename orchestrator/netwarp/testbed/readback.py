@@ -130,6 +130,14 @@ def _check_dump(
             for program in compiled.programs:
                 if (program.interface.namespace, program.interface.ifindex) == place:
                     yield program.check_attached(attached)
+        case "policer":
+            place = asked.namespace, asked.ifindex
+            messages = [message for _, message in split(data)]
+            for policer in compiled.policers:
+                if (policer.interface.namespace, policer.interface.ifindex) == place:
+                    checked, counted = policer.check(messages)
+                    network.setdefault("policers", []).append(counted)
+                    yield checked
         case "class":
             want = {(qdisc.handle, qdisc.stage) for qdisc in compiled.expected(asked, played)
                     if qdisc.device.ifindex == asked.ifindex and isinstance(qdisc.stage, Htb)}  # fmt: skip

@@ -231,6 +231,7 @@ class Shaping:
                 child, leaf = htb_stage(shape, self._credit_ns), fifo_stage(shape) if aqm is None else None
             elif shape.token_bucket and shape.rate_bit_s is not None:
                 child = tbf_stage(shape, direction.mtu_bytes)
+                leaf = fifo_stage(shape) if aqm is None and shape.queue_packets is not None else None
             else:
                 child = rate_stage(shape, seeds[1])
             if aqm is not None and not managed:

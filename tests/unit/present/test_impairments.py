@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from netwarp.core.types import Aqm, GilbertElliott, LinkImpairment, PacketRange, PacketRule
+from netwarp.core.types import Aqm, GilbertElliott, LinkImpairment, PacketRange, PacketRule, Policer, Slots
 from netwarp.present.setup import _impairment, in_words, losses, others
 
 VALUES = {
@@ -33,6 +33,9 @@ VALUES = {
         "drop packets 3, 7, 20 to 30, from 1000 on every 1000; delay data packets 1 by 2 ms",
     ),
     "aqm": (Aqm("codel", True, {}), "codel that marks (ECN)"),
+    "policer": (Policer(10_000_000, 65_536), "policer of 10 Mbit/s and 64 KiB"),
+    "burst_bytes": (16_384, "burst 16 KiB"),
+    "slots": (Slots(2_000_000, 5_000_000, 32, None), "slots of 32 packets after 2 ms to 5 ms"),
 }
 
 

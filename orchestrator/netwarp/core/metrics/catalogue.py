@@ -25,7 +25,7 @@ GROUPS = {
     "head_of_line": "Head-of-line delay",
     "mptcp": "Subflows of MPTCP",
     "flow_sharing": "Flows side by side",
-    "aqm": "Active queue management",
+    "aqm": "Active queue management and policers",
     "agents": "Agents",
     "pages": "Pages and their objects",
     "physics": "Laws of physics",

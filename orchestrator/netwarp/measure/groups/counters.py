@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...core.types import Cell, Check, DirectionName, Flow
+from ...core.types import Cell, Check, DirectionName, Flow, Policer
 from ...core.wire import CE, ECN_MASK
 from ...store import compressed
 from ...store.app_records import Freeze, Retransmit, read_app_log
@@ -14,7 +14,8 @@ from ...store.run_dir import CellDir
 from ...testbed.agent_steps import agent_id, agents_of, forwarding
 from ...testbed.layout import Layout
 from ...testbed.nftables import decode_rules
-from ...testbed.readback import Qdisc, decode, decode_qdiscs
+from ...testbed.policers import decode_policers
+from ...testbed.readback import Qdisc, decode, decode_qdiscs, split
 from ..capture_point import CapturePoint
 
 Counted = Mapping[tuple[str, DirectionName], Qdisc]
@@ -60,6 +61,16 @@ def aqm_metrics(cell: Cell, counted: Counted) -> dict[str, float | None]:
         "aqm_marked_packets": float(sum(qdisc.marked_packets for qdisc in counted.values())),
         "aqm_dropped_packets": float(sum(qdisc.dropped_packets for qdisc in counted.values())),
     }
+
+
+def policer_metrics(cell: Cell, dumps: Sequence[Dump]) -> dict[str, float | None]:
+    """What the policers of a cell lost; {} if it has none. dumps: of the filters where they are, at its end."""
+    policers = sum(isinstance(shape.policer, Policer) for link in cell.links for shape in (link.forward, link.backward))
+    if not policers:
+        return {}
+    messages = [message for dump in dumps for _, message in split(dump.data())]
+    lost = [dropped for _, _, dropped in decode_policers(messages)]
+    return {"policer_dropped_packets": float(sum(lost)) if len(lost) == policers else None}
 
 
 def mark_checks(cell: Cell, counted: Counted, points: Mapping[str, CapturePoint]) -> Iterator[Check]:
