@@ -95,10 +95,13 @@ def _signed(value: int) -> int:
     return (value + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
-def program_tag(program: bytes) -> str:
-    """The kernel's name for a program (kernel/bpf/core.c: bpf_prog_calc_tag): its SHA-1, maps left out, 8 bytes."""
+def program_tags(program: bytes) -> tuple[str, str]:
+    """The kernel's name for a program (kernel/bpf/core.c: bpf_prog_calc_tag), 8 bytes of a hash over it with its maps
+    left out: by SHA-1 as 6.12 has it, and by SHA-256 as 7.3 does.
+    """
     code = bytearray(program)
     for at in range(0, len(code), _INSN.size):
         if code[at] == _LD_IMM64 and code[at + 1] >> 4 == _MAP_VALUE:
             code[at + 4 : at + 8] = code[at + 12 : at + 16] = bytes(4)
-    return hashlib.sha1(bytes(code), usedforsecurity=False).hexdigest()[:16]
+    sha1 = hashlib.sha1(bytes(code), usedforsecurity=False)
+    return sha1.hexdigest()[:16], hashlib.sha256(bytes(code)).hexdigest()[:16]

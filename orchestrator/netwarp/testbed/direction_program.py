@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ..core.types import Cell, Check, DirectionName, LinkImpairment
 from ..store.init_records import Bpf
 from . import messages
-from .bpf import program_tag
+from .bpf import program_tags
 from .layout import Interface
 from .messages import Device
 from .netem import UNLIMITED_PACKETS, Netem
@@ -58,7 +58,7 @@ class DirectionProgram:
             settings=now.hex(),
             state=self.program.state(self.seed).hex(),
             program=self.program.code.hex(),
-            command=f"# load packet program {self.index}, eBPF tag {program_tag(self.program.code)}, which tc cannot",
+            command=f"# load packet program {self.index}, eBPF tag {program_tags(self.program.code)[0]}, which tc cannot",
         )
         requests = [messages.clsact(where), messages.attach_program(where, self.index, self.text())]
         for number, line in enumerate(self.delay_lines):
@@ -92,9 +92,10 @@ class DirectionProgram:
 
     def check_attached(self, attributes: Mapping[str, str]) -> Check:
         """Checks the interface's filters (name -> the kernel's tag): this program must be the one attached."""
-        asked, attached = {self.text(): program_tag(self.program.code)}, dict(attributes)
-        detail = str(attached) if asked == attached else f"asked {asked}, found {attached}"
-        return Check(f"packet program of {self.link} {self.direction}", asked == attached, detail)
+        tags, attached = program_tags(self.program.code), dict(attributes)
+        same = attached in [{self.text(): tag} for tag in tags]
+        detail = str(attached) if same else f"asked {self.text()} with tag {' or '.join(tags)}, found {attached}"
+        return Check(f"packet program of {self.link} {self.direction}", same, detail)
 
 
 def direction_programs(

@@ -8,7 +8,7 @@ from netwarp.core.errors import SpecError
 from netwarp.core.types import LinkImpairment, PacketRange, PacketRule
 from netwarp.experiment import load_spec
 from netwarp.plan import make_plan
-from netwarp.testbed.bpf import assemble, program_tag
+from netwarp.testbed.bpf import assemble, program_tags
 from netwarp.testbed.packet_program import ONE, packet_program, survival_factors
 from support.cells import two_path_cell
 
@@ -71,7 +71,7 @@ def test_a_flow_may_have_the_name_of_a_label(name: str) -> None:
 
 def test_the_tag_does_not_depend_on_descriptors() -> None:
     """The kernel leaves the descriptors of maps out of a program's tag."""
-    assert program_tag(assemble("r1 = map 0\nexit")) == program_tag(assemble("r1 = map 1\nexit"))
+    assert program_tags(assemble("r1 = map 0\nexit")) == program_tags(assemble("r1 = map 1\nexit"))
 
 
 @pytest.mark.parametrize("ratio", [1e-3, 1e-5, 1e-6])
