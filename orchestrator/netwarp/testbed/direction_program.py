@@ -58,7 +58,7 @@ class DirectionProgram:
             settings=now.hex(),
             state=self.program.state(self.seed).hex(),
             program=self.program.code.hex(),
-            command=f"# load packet program {self.index}, eBPF tag {program_tags(self.program.code)[0]}, which tc cannot",
+            command=f"# load packet program {self.index}, tag {program_tags(self.program.code)[0]}, which tc cannot",
         )
         requests = [messages.clsact(where), messages.attach_program(where, self.index, self.text())]
         for number, line in enumerate(self.delay_lines):
