@@ -128,12 +128,20 @@ static uint32_t earliest(const struct nwa *a)
 	return best;
 }
 
+/* RFC 2710, RFC 3810: 130 to 132 and 143; RFC 4861: 133 to 137 */
+static bool is_discovery(const struct packet *p)
+{
+	return p->kind == PACKET_IPV6 && p->protocol == PROTOCOL_ICMPV6 && p->captured > 0 &&
+	       ((p->data[0] >= 130 && p->data[0] <= 137) || p->data[0] == 143);
+}
+
 static void count_kind(struct nwa_source *row, const struct packet *p)
 {
 	row->arp += p->kind == PACKET_ARP;
 	row->ipv4 += p->kind == PACKET_IPV4;
 	row->ipv6 += p->kind == PACKET_IPV6;
 	row->other += p->kind == PACKET_OTHER;
+	row->discovery += is_discovery(p);
 	if (!p->marks)
 		return;
 	row->tunnelled += !!p->tunnel;

@@ -22,7 +22,7 @@
 
 #include <stdint.h>
 
-#define NWA_ABI	    8
+#define NWA_ABI	    9
 #define NWA_UNKNOWN INT64_MIN
 #define NWA_NONE    UINT32_MAX
 
@@ -60,7 +60,8 @@ typedef uint8_t nwa_b1;
 	F(u8, arp)                                                                                           \
 	F(u8, ipv4)                                                                                          \
 	F(u8, ipv6)                                                                                          \
-	F(u8, other)	    /* frames that are none of these three */                                        \
+	F(u8, discovery) /* ... of them neighbour and router discovery, and multicast listeners' reports */  \
+	F(u8, other)	 /* frames that are none of these three */                                           \
 	F(u8, bad_checksum) /* only counted under NWA_CHECKSUMS */                                           \
 	F(u4, max_frame_bytes)                                                                               \
 	F(u4, snaplen)                                                                                       \

@@ -34,16 +34,32 @@ bool address_parse(const char *text, union address *to)
 	return true;
 }
 
+/* An IPv6 socket shows its IPv4 peers as ::ffff:a.b.c.d. */
+static void unmap(union address *address)
+{
+	struct sockaddr_in v4 = {.sin_family = AF_INET};
+
+	if (address->any.sa_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&address->v6.sin6_addr))
+		return;
+	memcpy(&v4.sin_addr, &address->v6.sin6_addr.s6_addr[12], sizeof(v4.sin_addr));
+	address->v4 = v4;
+}
+
 const char *address_text(const struct sockaddr *address, char *text, size_t size)
 {
-	const union address *a = (const union address *)address;
 	const void *from = NULL;
+	union address a;
 
-	if (address->sa_family == AF_INET)
-		from = &a->v4.sin_addr;
-	else if (address->sa_family == AF_INET6)
-		from = &a->v6.sin6_addr;
-	if (!from || !inet_ntop(address->sa_family, from, text, (socklen_t)size))
+	memset(&a, 0, sizeof(a));
+	a.any.sa_family = address->sa_family;
+	if (address_length(address))
+		memcpy(&a, address, address_length(address));
+	unmap(&a);
+	if (a.any.sa_family == AF_INET)
+		from = &a.v4.sin_addr;
+	else if (a.any.sa_family == AF_INET6)
+		from = &a.v6.sin6_addr;
+	if (!from || !inet_ntop(a.any.sa_family, from, text, (socklen_t)size))
 		snprintf(text, size, "family %u", address->sa_family);
 	return text;
 }
@@ -55,6 +71,27 @@ socklen_t address_length(const struct sockaddr *address)
 	if (address->sa_family == AF_INET6)
 		return sizeof(struct sockaddr_in6);
 	return 0;
+}
+
+void address_map(union address *address)
+{
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = address->v4.sin_port};
+
+	if (address->any.sa_family != AF_INET)
+		return;
+	v6.sin6_addr.s6_addr[10] = v6.sin6_addr.s6_addr[11] = 0xff;
+	memcpy(&v6.sin6_addr.s6_addr[12], &address->v4.sin_addr, sizeof(address->v4.sin_addr));
+	address->v6 = v6;
+}
+
+int address_family(const struct address_list *list)
+{
+	unsigned int i;
+
+	for (i = 0; i < list->count; i++)
+		if (list->items[i].any.sa_family == AF_INET6)
+			return AF_INET6;
+	return AF_INET;
 }
 
 void address_set_port(union address *address, uint16_t port)
@@ -95,17 +132,6 @@ static socklen_t unpack(const unsigned char *at, union address *to)
 	memset(to, 0, sizeof(*to));
 	memcpy(to, at, len);
 	return len;
-}
-
-/* An IPv6 socket shows its IPv4 peers as ::ffff:a.b.c.d. */
-static void unmap(union address *address)
-{
-	struct sockaddr_in v4 = {.sin_family = AF_INET};
-
-	if (address->any.sa_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&address->v6.sin6_addr))
-		return;
-	memcpy(&v4.sin_addr, &address->v6.sin6_addr.s6_addr[12], sizeof(v4.sin_addr));
-	address->v4 = v4;
 }
 
 static bool holds(const struct address_list *list, union address one)

@@ -36,13 +36,18 @@ struct address_list {
 bool address_parse(const char *text, union address *to);
 
 /*
- * Write the address without its port into `text` of `size` bytes (INET6_ADDRSTRLEN is enough); returns
- * `text`.
+ * Write the address without its port into `text` of `size` bytes (INET6_ADDRSTRLEN is enough), an
+ * IPv4-mapped IPv6 address as the IPv4 address it stands for; returns `text`.
  */
 const char *address_text(const struct sockaddr *address, char *text, size_t size);
 
 /* The length in bytes to pass to bind(2) and connect(2); 0 for a family that is neither IPv4 nor IPv6. */
 socklen_t address_length(const struct sockaddr *address);
+
+/* Make an IPv4 address the IPv4-mapped one (RFC 4291 2.5.5.2) by which an IPv6 socket knows it. */
+void address_map(union address *address);
+/* The family of a socket for all of them: AF_INET6 if one is of IPv6. */
+int address_family(const struct address_list *list);
 
 /* Ports are in host byte order here; the sockaddr holds them in network byte order. */
 void address_set_port(union address *address, uint16_t port);

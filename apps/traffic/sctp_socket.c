@@ -85,15 +85,7 @@ static int bind_all(struct flow *flow, int fd, int family, uint16_t port)
 /* An IPv6 socket takes IPv4 addresses too; lists may be mixed. */
 static int family_of(const struct config *config)
 {
-	unsigned int i;
-
-	for (i = 0; i < config->bind.count; i++)
-		if (config->bind.items[i].any.sa_family == AF_INET6)
-			return AF_INET6;
-	for (i = 0; i < config->to.count; i++)
-		if (config->to.items[i].any.sa_family == AF_INET6)
-			return AF_INET6;
-	return AF_INET;
+	return address_family(&config->bind) == AF_INET6 ? AF_INET6 : address_family(&config->to);
 }
 
 int sctp_socket_open(struct flow *flow)

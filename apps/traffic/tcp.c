@@ -63,6 +63,8 @@ static int bind_first(struct flow *flow, int fd, int family, uint16_t port)
 		address = list->items[0];
 	else if (port == 0)
 		return 0;
+	if (family == AF_INET6)
+		address_map(&address);
 	address_set_port(&address, port);
 	if (bind(fd, &address.any, address_length(&address.any)) == 0)
 		return 0;
@@ -111,7 +113,7 @@ static int tcp_open(struct flow *flow)
 	const struct config *config = flow->config;
 	bool receiver = flow->role == ROLE_RECEIVER;
 	const struct address_list *list = receiver ? &config->bind : &config->to;
-	int family = list->count ? list->items[0].any.sa_family : AF_INET;
+	int family = address_family(list); /* of MPTCP's subflows some may be of another than the first */
 	struct tcp *tcp = calloc(1, sizeof(*tcp));
 	int fd;
 
@@ -158,6 +160,8 @@ static int tcp_connect(struct flow *flow)
 {
 	union address to = flow->config->to.items[0];
 
+	if (address_family(&flow->config->to) == AF_INET6)
+		address_map(&to);
 	address_set_port(&to, (uint16_t)flow->config->port);
 	if (connect(flow->fd, &to.any, address_length(&to.any)) && errno != EINPROGRESS)
 		return flow_error(flow, "connect", errno, NULL);

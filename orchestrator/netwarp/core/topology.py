@@ -1,5 +1,5 @@
 """The router: static routes, shortest by number of links; of equally short ones the link listed first. Hosts never
-forward, and there is no default route.
+forward, and there is no default route. Packets stay on links of their own IP family.
 
 It works on a graph without addresses. The planner routes over a cell's links, the testbed over its veths; both call
 `next_edges`, so that they agree.
@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from .ip_families import IpFamily
 from .types import DirectionName
 
 
@@ -31,6 +32,10 @@ class LinkEnds(Protocol):
     @property
     def b(self) -> str:
         """The node at the other end."""
+
+    @property
+    def ip_family(self) -> IpFamily:
+        """The family of the packets on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +69,10 @@ def find_route(
         raise NoRoute(f"'{destination}' is not on link '{destination_link}'")
     if source == destination:
         raise NoRoute(f"'{source}' would send to itself")
-    edges = [(link.a, link.b, 1) for link in links]
+    same = [link for link in links if link.ip_family == last.ip_family]
+    edges = [(link.a, link.b, 1) for link in same]
     entry = _other_end(last, destination)
-    next_link = {node: links[edge] for node, edge in next_edges(hosts | {destination}, edges, (last.a, last.b)).items()}
+    next_link = {node: same[edge] for node, edge in next_edges(hosts | {destination}, edges, (last.a, last.b)).items()}
     next_link[entry] = last
     route: list[DirectedLink] = []
     node = source
@@ -74,13 +80,16 @@ def find_route(
         first = by_name.get(leaving_by)
         if first is None or source not in (first.a, first.b):
             raise NoRoute(f"'{leaving_by}' is no link of '{source}'")
+        if first.ip_family != last.ip_family:
+            raise NoRoute(f"'{leaving_by}' carries {first.ip_family.title}, '{last.name}' {last.ip_family.title}")
         route.append(_leaving(first, source))
         node = _other_end(first, source)
         if node in hosts and node != destination:
             raise NoRoute(f"'{leaving_by}' leads to the host '{node}', which does not forward")
     while node != destination:
         if node not in next_link:
-            raise NoRoute(f"no way leads from '{source}' to '{destination}' over its link '{destination_link}'")
+            on = "" if len(same) == len(links) else f", on links of {last.ip_family.title}"
+            raise NoRoute(f"no way leads from '{source}' to '{destination}' over its link '{destination_link}'{on}")
         link = next_link[node]
         route.append(_leaving(link, node))
         node = _other_end(link, node)

@@ -15,6 +15,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
+from .ip_families import IPV4, IPV6, IpFamily
 from .units import Quantity, format_quantity
 
 NodeKind = Literal["host", "router", "switch"]
@@ -212,6 +213,13 @@ class Link(Frozen, frozen=True):
     forward: LinkImpairment
     backward: LinkImpairment
     mtu_bytes: int = 1500
+    family: Literal["ipv6"] | msgspec.UnsetType = msgspec.UNSET
+    """Of the packets on it. Unset: IPv4, and no part of the JSON."""
+
+    @property
+    def ip_family(self) -> IpFamily:
+        """The family of the packets on it."""
+        return IPV4 if self.family is msgspec.UNSET else IPV6
 
 
 class Path(Frozen, frozen=True):

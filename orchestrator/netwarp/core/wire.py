@@ -4,9 +4,9 @@ in Python that has them.
 
 from __future__ import annotations
 
-ICMP, TCP, UDP, SCTP = 1, 6, 17, 132
+ICMP, TCP, UDP, ICMPV6, SCTP = 1, 6, 17, 58, 132
 IP_PROTOCOLS = {"tcp": TCP, "mptcp": TCP, "sctp": SCTP, "udp": UDP, "icmp": ICMP}
-"""A flow's protocol -> the protocol number in the IP header."""
+"""A flow's protocol -> the protocol number in the IP header (over IPv6 icmp is ICMPV6)."""
 
 ETHERNET_HEADER_BYTES = 14
 FIN, SYN, RST, PSH, ACK, ECE, CWR = 1, 2, 4, 8, 16, 64, 128

@@ -72,6 +72,8 @@ class Field:
     example: str
     kinds: tuple[Kind, ...] = ()
     choices: tuple[str, ...] = ()
+    answers: Mapping[str, str] | None = None
+    """What to say of words that are no choice, where people expect them."""
     low: float | None = None
     high: float | None = None
     fields: Mapping[str, Field] | None = None
@@ -256,6 +258,8 @@ def read_text(item: Item, field: Field, problems: Problems) -> str | None:
 
 
 def _no_choice(text: str, field: Field) -> str:
+    if field.answers is not None and text in field.answers:
+        return f'"{text}" is none of {", ".join(field.choices)}: {field.answers[text]}'
     near = difflib.get_close_matches(text.casefold(), field.choices, n=1)
     example = f', did you mean "{near[0]}"?' if near else f"; for example {field.example}"
     return f'"{text[:40]}" is none of {", ".join(field.choices)}{example}'

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import get_args
 
+from ..core.ip_families import FamilyName
 from ..core.outputs import MOMENTS, MOST_PACKETS, Statistic
 from .arrivals import ARRIVALS
 from .arrivals import EXAMPLE as ARRIVALS_EXAMPLE
@@ -134,10 +135,20 @@ NODE: dict[str, Field] = {
     "like": Field("name", '"a"'),
     **CONDITIONS,
 }
+FAMILY = Field(
+    "choice",
+    '"ipv6"',
+    choices=get_args(FamilyName),
+    answers={
+        "dual": 'a link carries one family; for paths of both, link.p1.family = "ipv4", link.p2.family = "ipv6", and '
+        'paths = ["p1", "p2"] on the flow'
+    },
+)
 LINK: dict[str, Field] = {
     "between": Field("names", '["a", "b"]'),
     "profile": Field("name", '"adsl"'),
     "mtu": quantity("data", example='"1500 B"', low=68, high=65535),
+    "family": FAMILY,
     **BOTH_WAYS,
     "event": _OF_A_LINK,
     "like": Field("name", '"p1"'),

@@ -111,6 +111,7 @@ class LinkKeys(BothWaysKeys, total=False):
     between: Names  # ["a", "b"]
     profile: Name  # "adsl"
     mtu: str  # "1500 B"
+    family: Literal["ipv4", "ipv6"] | str  # "ipv6"
     event: Mapping[str, RepeatedKeys]
     like: Name  # "p1"
     only: Levels  # { outage = ["0 s", "5 s"] }
@@ -705,6 +706,7 @@ class Link(BothWays, Handle):
     between: Key
     profile: Key
     mtu: Key
+    family: Key
     event: Key
     like: Key
     only: Key

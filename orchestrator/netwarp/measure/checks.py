@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from ..core.ip_families import IPV6
 from ..core.numbers import fixed, given
 from ..core.types import Cell, Check, Flow
 from ..core.types import Path as FlowPath
@@ -34,6 +35,11 @@ def capture_checks(cell: Cell, points: list[CapturePoint], records: dict[str, Ca
     """
     checks = []
     mtu = {link.name: link.mtu_bytes for link in cell.links}
+    # what is nobody's traffic, by the family of the link: IPv6's kernel is kept from talking by itself
+    foreign_kinds = {
+        link.name: ("arp", "other", *(("ipv4", "discovery") if link.ip_family == IPV6 else ("ipv6",)))
+        for link in cell.links
+    }
     # a router fragments what its next link does not carry, where the sender allows it; one of them may be lost
     fragmenting = len(set(mtu.values())) > 1
     corrupting = any(shape.corrupt_ratio for link in cell.links for shape in (link.forward, link.backward))
@@ -48,7 +54,7 @@ def capture_checks(cell: Cell, points: list[CapturePoint], records: dict[str, Ca
             checks.append(
                 Check(f"frame length {name}", longest <= allowed, f"longest {longest} B, allowed {allowed} B")
             )
-            foreign = {kind: int(source[kind]) for kind in ("arp", "ipv6", "other") if source[kind]}
+            foreign = {kind: int(source[kind]) for kind in foreign_kinds[link] if source[kind]}
             # a bit that netem flips may be one of the EtherType or of the IP version
             checks.append(
                 Check(f"foreign packets {name}", not foreign or corrupting, f"{foreign}" if foreign else "none")

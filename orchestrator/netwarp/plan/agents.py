@@ -9,6 +9,7 @@ from typing import cast, get_args
 
 import msgspec
 
+from ..core.ip_families import IPV6
 from ..core.topology import DirectedLink
 from ..core.types import Agent, AgentKind, AgentTold, Flow, Node, OptionValue
 from ..experiment.fields import Reader, check_keys
@@ -75,6 +76,11 @@ def _agent(name: str, node: Reader, links: Mapping[str, UnresolvedLink], routed:
     if link not in links or name not in (links[link].a, links[link].b):
         reader.wrong("link", f'"{name}" is not on a link "{link}"')
         return None
+    for other in links.values():
+        if name in (other.a, other.b) and other.ip_family == IPV6:
+            said = f'agents read IPv4 alone (docs/agents.md), and link "{other.name}" carries IPv6'
+            node.problem("agent", f'{said}; for example family = "ipv4" under [link.{other.name}]')
+            return None
     options: dict[str, OptionValue] = {}
     for key, option in AGENT_OPTIONS.items():
         child = reader.item.get(key)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from ..core.ip_families import quiet_sysctls
 from ..core.metrics.expressions import fill_in, unfilled
 from ..core.outputs import expression_of
 from ..core.types import Cell, Event, Flow, GuestKernel, Link, LinkImpairment, Node, Slots
@@ -29,14 +30,16 @@ from .routes import Routed, rtt_of_links
 from .sysctls import SysctlCheck
 from .timeline import Planned, TimelineReader, draw
 
-IPV6_OFF = {"net.ipv6.conf.all.disable_ipv6": "1", "net.ipv6.conf.default.disable_ipv6": "1"}
-"""Autoconfiguration sends at random times; nothing here uses IPv6."""
 TCP_BUFFERS = {"net.ipv4.tcp_rmem": "4096 131072 6291456", "net.ipv4.tcp_wmem": "4096 16384 4194304"}
 """Of a machine of today: 6 and 4 MiB at most, as Linux has them from 768 and 512 MiB of memory on (net/ipv4/tcp.c:
 tcp_init); a guest has less memory, and a host any setting. The first two numbers are the kernel's own.
 """
 SCTP_EXPOSE = {"net.sctp.pf_expose": "2"}
 """Without it a failover raises no notification (RFC 7829; Linux default 0)."""
+SCTP_PRIVATE = {"net.sctp.addr_scope_policy": "2"}
+"""Over both families: the kernel takes fd00::/8 for global and 10.0.0.0/8 for private, and would not name a private
+address in an INIT to a global one (net/sctp/bind_addr.c: sctp_in_scope). Of public addresses it names both.
+"""
 PAGES = {"net.ipv4.tcp_no_metrics_save": "1"}
 """The connection of a page must not begin with the threshold and RTT that the kernel kept of the page before."""
 INTERLEAVE = {"net.sctp.intl_enable": "1"}
@@ -103,7 +106,7 @@ class CellPlanner:
             self._sysctls.nodes(resolved.nodes, links, kernel)
         if len(self._problems) > before:
             return ()
-        own_nodes = _explicit(nodes, routed)
+        own_nodes = _explicit(nodes, built, routed)
         parameters = dict(resolved.parameters)
         metrics = self._metrics(experiment, levels, parameters, duration)
         units = {each.metric.name: each.metric.unit for each in self._spec.own_metrics}
@@ -151,7 +154,7 @@ class CellPlanner:
         return filled
 
 
-def _explicit(nodes: Mapping[str, Node], routed: tuple[Routed, ...]) -> tuple[Node, ...]:
+def _explicit(nodes: Mapping[str, Node], links: tuple[Link, ...], routed: tuple[Routed, ...]) -> tuple[Node, ...]:
     """The nodes with the sysctls that netwarp sets by itself; those of the spec override them."""
 
     def ends(wanted: Callable[[Flow], object]) -> set[str]:
@@ -159,6 +162,8 @@ def _explicit(nodes: Mapping[str, Node], routed: tuple[Routed, ...]) -> tuple[No
         return {node for flow in flows for node in (flow.sender, flow.receiver)}
 
     sctp = ends(lambda flow: flow.protocol == "sctp")
+    families = {link.name: link.ip_family for link in links}
+    both = ends(lambda flow: flow.protocol == "sctp" and len({families[each.sender_link] for each in flow.paths}) > 1)
     tcp = ends(lambda flow: flow.protocol in ("tcp", "mptcp") or flow.program is not None)
     paged = ends(lambda flow: flow.is_page)
     mixed = ends(lambda flow: flow.sender_options.get("interleave"))
@@ -166,9 +171,10 @@ def _explicit(nodes: Mapping[str, Node], routed: tuple[Routed, ...]) -> tuple[No
         msgspec.structs.replace(
             node,
             sysctls={
-                **IPV6_OFF,
+                **quiet_sysctls(link.ip_family for link in links if node.name in (link.a, link.b)),
                 **(TCP_BUFFERS if node.name in tcp or _relays(node) else {}),
                 **(SCTP_EXPOSE if node.name in sctp else {}),
+                **(SCTP_PRIVATE if node.name in both else {}),
                 **(PAGES if node.name in paged else {}),
                 **(INTERLEAVE if node.name in mixed else {}),
                 **node.sysctls,

@@ -22,8 +22,8 @@ from .network import UnresolvedLink
 from .routes import Route, Routed, Routes, read_phase
 
 FIRST_PORT = 5001
-IP_BYTES, TCP_BYTES, SCTP_BYTES, CHUNK_BYTES = 20, 20, 12, 16
-"""Header sizes without options: RFC 791, RFC 9293, RFC 9260 sections 3 and 3.3.1."""
+TCP_BYTES, SCTP_BYTES, CHUNK_BYTES = 20, 12, 16
+"""Header sizes without options: RFC 9293, RFC 9260 sections 3 and 3.3.1."""
 TIMESTAMP_BYTES = 12
 """Of TCP's timestamps with their padding in every segment (RFC 7323); Linux sends them unless a sysctl says no."""
 TIMESTAMPS = "net.ipv4.tcp_timestamps"
@@ -114,9 +114,9 @@ class Flows:
             role: read_options(reader.item.get(role), role, protocol, bdp, self._problems)
             for role in ("sender", "receiver")
         }
-        self._check_mss(options, protocol, mtu, reader)
+        self._check_mss(options, protocol, routes, reader)
         if options["sender"].get("initial_window_packets") == RFC3390:
-            segment = self._segment_bytes(sender, receiver, options, mtu)
+            segment = self._segment_bytes(sender, receiver, options, routes)
             options["sender"]["initial_window_packets"] = rfc3390_window_packets(segment)
         start, stop, total = self._times(reader)
         page = reader.has("page")
@@ -132,7 +132,7 @@ class Flows:
                 "a flow that ends by time needs a rate on every path: where sending takes no time, virtual time stands "
                 'still and it never ends; for example rate = "1 Gbit/s" on the link, or bytes = "1 MB" on the flow',
             )
-        message = self._message(protocol, mtu, options["sender"], reader)
+        message = self._message(protocol, routes, options["sender"], reader)
         if page:
             options = page_options(name, protocol, message, options, reader)
         schedule = read_schedule(reader.item.get("sender"), message, self._problems)
@@ -198,19 +198,22 @@ class Flows:
             reader.problem("stop", 'is not after the start; for example start = "0.5 s", stop = "100 s"')
         return start or 0, stop, total
 
-    def _message(self, protocol: Protocol, mtu: int, sender: Mapping[str, OptionValue], reader: Reader) -> int:
+    def _message(
+        self, protocol: Protocol, routes: Sequence[Route], sender: Mapping[str, OptionValue], reader: Reader
+    ) -> int:
         """The message size in bytes: as given, otherwise the payload of a full packet."""
         given = reader.whole("message_size")
         if protocol != "sctp":
-            return given or mtu - IP_BYTES - TCP_BYTES
+            return given or room_of(routes) - TCP_BYTES
         room = int(sender.get("sndbuf_bytes", SCTP_SNDBUF_BYTES))
         if given is not None and given > room:
             reader.problem(
                 "message_size",
                 f'an SCTP message must fit the send buffer of {room} B; for example sender = {{ sndbuf = "1 MiB" }}',
             )
-        mtu = min(mtu, int(sender.get("path_mtu_bytes", mtu)))
-        return given or (mtu - IP_BYTES - SCTP_BYTES - CHUNK_BYTES) // 4 * 4
+        asked = sender.get("path_mtu_bytes")
+        largest = room_of(routes, None if asked is None else int(asked)) - SCTP_BYTES - CHUNK_BYTES
+        return given or largest // 4 * 4
 
     def _check_burst(
         self, protocol: Protocol, schedule: Mapping[str, OptionValue], sender: Mapping[str, OptionValue], reader: Reader
@@ -224,9 +227,14 @@ class Flows:
             )
 
     def _check_mss(
-        self, options: Mapping[str, Mapping[str, OptionValue]], protocol: Protocol, mtu: int, reader: Reader
+        self,
+        options: Mapping[str, Mapping[str, OptionValue]],
+        protocol: Protocol,
+        routes: Sequence[Route],
+        reader: Reader,
     ) -> None:
-        largest = mtu - IP_BYTES - (SCTP_BYTES + CHUNK_BYTES if protocol == "sctp" else TCP_BYTES)
+        mtu = min(route.mtu_bytes for route in routes)
+        largest = room_of(routes) - (SCTP_BYTES + CHUNK_BYTES if protocol == "sctp" else TCP_BYTES)
         for role, given in options.items():
             path_mtu, at = given.get("path_mtu_bytes"), reader.item.get(role, "path_mtu")
             if isinstance(path_mtu, int) and path_mtu > mtu and at is not None:  # the kernel takes it, IP fragments
@@ -237,11 +245,15 @@ class Flows:
                 self._problems.add(item, f'{mss} B and its headers exceed the MTU of {mtu} B; at most "{largest} B"')
 
     def _segment_bytes(
-        self, sender: str, receiver: str, options: Mapping[str, Mapping[str, OptionValue]], mtu: int
+        self,
+        sender: str,
+        receiver: str,
+        options: Mapping[str, Mapping[str, OptionValue]],
+        routes: Sequence[Route],
     ) -> int:
         """The payload of TCP's largest segments: what each end's `mss` and the links allow, less the timestamps."""
         sizes = [
-            mtu - IP_BYTES - TCP_BYTES,
+            room_of(routes) - TCP_BYTES,
             *(int(given["mss_bytes"]) for given in options.values() if "mss_bytes" in given),
         ]
         stamped = all(self._nodes[node].sysctls.get(TIMESTAMPS) != "0" for node in (sender, receiver))
@@ -268,6 +280,16 @@ class Flows:
             if at is not None and path in paths:
                 switches.append(PrimarySwitch(at_ns=at, path=path))
         return tuple(sorted(switches, key=lambda switch: switch.at_ns))
+
+
+def room_of(routes: Sequence[Route], path_mtu_bytes: int | None = None) -> int:
+    """What a packet holds behind its IP header on every route, at most with that MTU.
+
+    Over both families IPv4's packets hold no more than IPv6's: SCTP counts by its socket (net/sctp/sctp.h:
+    sctp_mtu_payload), which is then one of IPv6.
+    """
+    mtu = min(route.mtu_bytes for route in routes)
+    return min(mtu, path_mtu_bytes or mtu) - max(route.ip_family.header_bytes for route in routes)
 
 
 def rfc3390_window_packets(segment_bytes: int) -> int:

@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import get_args
 
+import msgspec
+
+from ..core.ip_families import IPV4, IPV6, FamilyName, IpFamily
 from ..core.types import DirectionName, Link, LinkImpairment, Node, NodeKind
 from ..experiment.fields import Reader
 from ..experiment.grammar import DIRECTION, LINK, NODE
@@ -43,6 +46,7 @@ class UnresolvedLink:
     backward: LinkDirection
     item: Item
     """The link with its profile laid under it."""
+    ip_family: IpFamily = IPV4
 
     def side(self, direction: DirectionName) -> LinkDirection:
         """One direction."""
@@ -50,7 +54,8 @@ class UnresolvedLink:
 
     def built(self, forward: LinkImpairment, backward: LinkImpairment) -> Link:
         """The link of the cell."""
-        return Link(name=self.name, a=self.a, b=self.b, forward=forward, backward=backward, mtu_bytes=self.mtu_bytes)
+        link = Link(name=self.name, a=self.a, b=self.b, forward=forward, backward=backward, mtu_bytes=self.mtu_bytes)
+        return msgspec.structs.replace(link, family="ipv6") if self.ip_family is IPV6 else link
 
 
 class Network:
@@ -103,13 +108,16 @@ class Network:
                 place = (reader.item.get("between") or reader.item).part(end)
                 self._problems.add(place, f'there is no node "{end}"{nearest(end, nodes)}')
         profile, mtu = self._profile(reader), reader.whole("mtu") or 1500
+        family = IPV6 if reader.choice("family", get_args(FamilyName), "ipv4") == "ipv6" else IPV4
+        if mtu < family.least_mtu_bytes:
+            reader.wrong("mtu", f'IPv6 needs an MTU of {family.least_mtu_bytes} B (RFC 8200, 5); for example "1280 B"')
         item = reader.item if profile is None else merge(profile, reader.item)
         both = self.directions(reader.below(item))
         for side in both or ():
             check_limit(side, mtu)
         if both is None or len(self._problems) > before:
             return None
-        return UnresolvedLink(name, ends[0], ends[1], mtu, both[0], both[1], item)
+        return UnresolvedLink(name, ends[0], ends[1], mtu, both[0], both[1], item, family)
 
     def _profile(self, reader: Reader) -> Item | None:
         name, text = reader.item.get("profile"), reader.text("profile")
@@ -170,6 +178,9 @@ def check_switches(
         for link in ports:
             if nodes[link.a].kind == nodes[link.b].kind == "switch":
                 said = f'joins the switches "{link.a}" and "{link.b}": one switch is a whole segment; make them one'
+                problems.add(link.item, said)
+            if link.ip_family != ports[0].ip_family:
+                said = f'has another family than "{ports[0].name}": a switch is one subnet; give both one'
                 problems.add(link.item, said)
             if link.mtu_bytes != ports[0].mtu_bytes:
                 said = f'has another MTU than "{ports[0].name}": a switch drops what does not fit a port; give both one'

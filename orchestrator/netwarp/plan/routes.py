@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from ..core.ip_families import IpFamily
 from ..core.topology import DirectedLink, NoRoute, find_route
 from ..core.types import DirectionName, Flow, Path, Protocol
 from ..experiment.arrivals import Arrivals
@@ -31,6 +32,7 @@ class Route:
     there: tuple[DirectedLink, ...]
     back: tuple[DirectedLink, ...]
     mtu_bytes: int
+    ip_family: IpFamily
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,11 @@ class Routes:
                 self._problems.add(item, f'which link of "{receiver}"? write {table} with one of: {which}')
                 return None
             last = first if first in near else near[0]
+        families = {link: self._links[link].ip_family for link in (first, last)}
+        if families[first] != families[last]:
+            said = f'link "{first}" carries {families[first].title}, "{last}" {families[last].title}'
+            self._problems.add(item, f"{said}, and no packet changes its family on the way; give both one")
+            return None
         links = list(self._links.values())
         try:
             there = find_route(self._hosts, links, sender, receiver, last)
@@ -140,7 +147,8 @@ class Routes:
             base_rtt_ns=delay,
             back_link=leaving or None,
         )
-        return Route(path, there, back, min(self._links[hop.link].mtu_bytes for hop in (*there, *back)))
+        mtu = min(self._links[hop.link].mtu_bytes for hop in (*there, *back))
+        return Route(path, there, back, mtu, families[first])
 
     def _through_hosts(self, sender: str, receiver: str, last: str) -> str:
         """The hosts that would have to forward packets for a route to exist; "" if even that would not help."""

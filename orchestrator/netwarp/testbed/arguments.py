@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
+from ..core.ip_families import IPV6, family_of
 from ..core.types import Cell, Flow, OptionValue, Path, Program, closing
 from ..core.unpacked import UNPACKED_PACKAGES, library_folders
 from ..experiment.page_flows import CLIENT_OPTIONS, SERVER_OPTIONS
@@ -87,10 +88,11 @@ def receiver_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
     """The arguments of `receiver`, without the program's name."""
     arguments = ["--protocol", flow.protocol, "--port", str(flow.port), "--token", str(token)]
     addresses = receiver_addresses(flow, layout)
-    # a subflow to another address finds a listener only if that is bound to any
-    if flow.protocol != "mptcp" or len(addresses) == 1:
-        for address in addresses:
-            arguments += ["--bind", address]
+    # a subflow to another address finds a listener only if that is bound to any; to any of IPv6 takes IPv4's too
+    if flow.protocol == "mptcp" and len(addresses) > 1:
+        addresses = ["::"] if IPV6 in map(family_of, addresses) else []
+    for address in addresses:
+        arguments += ["--bind", address]
     for address in sender_addresses(flow, layout):
         arguments += ["--peer", address]
     return [*arguments, *_options(flow.receiver_options)]

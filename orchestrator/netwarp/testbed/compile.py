@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
+from ..core.ip_families import FORWARDS_IPV4, FORWARDS_IPV6, IPV6, ipv6_on, quiet_sysctls
 from ..core.types import Cell, Event, Flow
 from . import messages
 from .agent_steps import agent_rules, agent_signals, agents_of, forwarding, relay_rules, relays, start_agents
@@ -28,7 +29,7 @@ from .arguments import (
     sender_program,
 )
 from .direction_program import DirectionProgram
-from .layout import PREFIX_LENGTH, Devices, Interface, Layout, StaticRoute, hop_name, make_layout
+from .layout import Devices, Interface, Layout, StaticRoute, hop_name, make_layout
 from .messages import Request, netlink_step
 from .nftables import rules_dump
 from .path_manager import FAMILY, path_manager
@@ -39,8 +40,6 @@ from .steps import Step, step
 
 MS = 1_000_000
 S = 1_000_000_000
-BASE_SYSCTLS = {"net.ipv6.conf.all.disable_ipv6": "1", "net.ipv6.conf.default.disable_ipv6": "1"}
-"""IPv6 autoconfiguration sends at random times; nothing here uses IPv6."""
 LINGER_NS = 2 * S
 """Time after the cell's duration in which the apps may end by themselves (an ABORT in flight, a last summary)."""
 LEAD_NS = 500 * MS
@@ -150,7 +149,8 @@ class Compiled:
         whole: bool = False, at_end: bool = False,
     ) -> None:  # fmt: skip
         """Append the dumps of a namespace, which has these qdiscs now; with them those of htb's classes."""
-        requests = [(label, messages.dump(label), 0) for label in labels]
+        families = self.layout.families(namespace)
+        requests = [(label, messages.dump(label, families), 0) for label in labels]
         for qdisc in qdiscs if "qdisc" in labels else ():
             if isinstance(qdisc.stage, Htb):
                 ifindex = qdisc.device.ifindex
@@ -284,15 +284,13 @@ def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Co
     for number, name in enumerate(layout.namespaces):
         out.add(step("ns", index=number, name=name, command=f"ip netns add {name}\nip -n {name} link set dev lo up"))
     for number, name in enumerate(layout.namespaces):
-        values = dict(BASE_SYSCTLS)
+        families = layout.families(number)
+        values = quiet_sysctls(families)
         if name in layout.routers:
-            values["net.ipv4.ip_forward"] = "1"
+            values |= FORWARDS_IPV4 if families != {IPV6} else {}
         values.update(sysctls.get(name, {}))
         for key, value in values.items():
-            out.sysctls[number, key] = value
-            command = f"ip netns exec {name} sysctl -w {shlex.quote(f'{key}={value}')}"
-            path = key if "/" in key else key.replace(".", "/")  # a name with slashes is a path already
-            out.add(step("sysctl", ns=number, path=path, value=value, command=command))
+            _set(out, number, key, value)
     for near, far in layout.veths:
         if near.is_device:
             for end in (near, far):
@@ -313,12 +311,16 @@ def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Co
             for mac in layout.behind(interface):
                 out.request(ns, messages.behind_port(interface, mac))
         else:
-            out.request(ns, messages.address(interface, interface.ip, PREFIX_LENGTH))
+            _address(interface, out)
         out.request(ns, messages.set_link(interface, up=True))
         if interface.is_device:  # some drivers switch them on when the interface goes up
             out.add(_offload(interface))
         for ip, mac in layout.neighbours(interface):
             out.request(ns, messages.neighbour(interface, ip, mac))
+    for name in sorted(layout.routers, key=layout.namespaces.index):
+        number = layout.namespaces.index(name)
+        for key, value in (FORWARDS_IPV6 if IPV6 in layout.families(number) else {}).items():
+            _set(out, number, key, value)
     for route in layout.routes:
         out.request(route.interface.namespace, _add_route(route))
     for namespace, request in shaping.install():
@@ -341,6 +343,28 @@ def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Co
         out.add(item)
     for namespace, bridge in layout.bridges.items():
         out.add(step("operstate", ns=namespace, ifindex=bridge.ifindex, timeout_ns=clock.operstate_ns))
+
+
+def _set(out: Compiled, namespace: int, key: str, value: str) -> None:
+    """The step that sets a sysctl. A name with slashes is a path already."""
+    out.sysctls[namespace, key] = value
+    node = out.layout.namespaces[namespace]
+    command = f"ip netns exec {node} sysctl -w {shlex.quote(f'{key}={value}')}"
+    path = key if "/" in key else key.replace(".", "/")
+    out.add(step("sysctl", ns=namespace, path=path, value=value, command=command))
+
+
+def _address(interface: Interface, out: Compiled) -> None:
+    """The steps that give an interface its address; of IPv6 after what keeps the kernel from sending packets."""
+    if interface.speaks_ipv6:
+        out.request(interface.namespace, messages.keep_quiet(interface))
+        for key, value in ipv6_on(interface.name).items():
+            _set(out, interface.namespace, key, value)
+    out.request(interface.namespace, _own_address(interface))
+
+
+def _own_address(interface: Interface) -> Request:
+    return messages.address(interface, interface.ip, interface.ip_family.subnet_length)
 
 
 def _offload(interface: Interface, at_ns: int | None = None) -> Step:
@@ -425,7 +449,9 @@ def _timeline(
                 out.request(end.namespace, messages.set_link(each, up=True), at_ns)
             if end.is_device:  # before any packet: some drivers switch offloads on when the interface goes up
                 out.add(_offload(end, at_ns))
-            # what the kernel removed when it went down
+            # what the kernel removed when it went down: of IPv6 also the address
+            if end.speaks_ipv6:
+                out.request(end.namespace, _own_address(end), at_ns)
             for ip, mac in layout.neighbours(end):
                 out.request(end.namespace, messages.neighbour(end, ip, mac), at_ns)
             for route in layout.routes:

@@ -6,6 +6,7 @@ policer always has one.
 Link number L has the subnets 10.(L//250).(L%250).{0,64,128}/26: first end .1 / .129, hop .2 / .130.
 A switch is a namespace with a bridge, and so is the hop of a link to a switch. The hosts and routers on it share the
 subnet 10.(L//250).(L%250).192/26 of the first link to it, with the addresses .193, .194 ... in the order of the links.
+With IPv6 the subnets are fd00:(L//250):(L%250):{0,64,128,192}::/64, and addresses count from ::1 in each.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from ..core.errors import SpecError
+from ..core.ip_families import IPV4, IPV6, IpFamily, canonical
 from ..core.topology import next_edges
 from ..core.types import Cell, DirectionName, Flow, Link, LinkImpairment
 from .messages import Device
@@ -47,11 +49,12 @@ class Interface(Device):
     """The switch whose segment it is on."""
     bridge: Device | None = None
     """The bridge of which it is a port."""
+    ip_family: IpFamily = IPV4
 
-
-PREFIX_LENGTH = 26
-"""Of every subnet."""
-ADDRESS_LENGTH = 32
+    @property
+    def speaks_ipv6(self) -> bool:
+        """True if it has an address of IPv6."""
+        return self.ip_family == IPV6 and bool(self.ip)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class StaticRoute:
     subnet: str
     gateway: str
     interface: Interface
-    prefix_length: int = PREFIX_LENGTH
+    prefix_length: int
     initial_window_packets: int | None = None
     """TCP's initial window for connections by this route (None: the kernel's own)."""
     quick_ack: bool = False
@@ -89,7 +92,7 @@ def apply_route_overrides(
             on_segment
         ):  # the kernel's own route leads to the subnet by the first of them; one to the address goes before
             there = routes_by_subnet.get((node, to.ip))
-            return there or StaticRoute(node, to.ip, "", on_segment[0], ADDRESS_LENGTH)
+            return there or StaticRoute(node, to.ip, "", on_segment[0], to.ip_family.address_length)
         if (node, to.subnet) not in routes_by_subnet:
             raise SpecError(f"'{node}' has no route to '{to.node}' over '{to.link}': that link has no hop")
         return routes_by_subnet[node, to.subnet]
@@ -122,14 +125,25 @@ def static_routes(
 
     There is no default route: if the way to a subnet is cut, its packets cannot silently take another one.
     """
-    # a link counts two: a veth of a hop is half of one
-    edges = [(near.node, far.node, 1 if ".hop" in near.node + far.node else 2) for near, far in veths]
     nodes_on: dict[str, list[str]] = {}
+    family: dict[str, IpFamily] = {}
     for near, far in veths:
         nodes_on.setdefault(near.subnet, []).extend((near.node, far.node))
+        family[near.subnet] = near.ip_family
+    # a link counts two: a veth of a hop is half of one
+    edges_of = {
+        each: [
+            (number, (near.node, far.node, 1 if ".hop" in near.node + far.node else 2))
+            for number, (near, far) in enumerate(veths)
+            if near.ip_family == each
+        ]
+        for each in {near.ip_family for near, _ in veths}
+    }
     routes, gateways = [], {}
     for subnet, at in nodes_on.items():
-        next_edge = next_edges(hosts, edges, at)
+        edges = edges_of[family[subnet]]
+        chosen = next_edges(hosts, [edge for _, edge in edges], at)
+        next_edge = {node: edges[number][0] for node, number in chosen.items()}
         for node, edge in next_edge.items():
             interface = next(end for end in veths[edge] if end.node == node)
             entry = next(end for end in veths[edge] if end.node != node)
@@ -138,7 +152,7 @@ def static_routes(
             if node in bridging:
                 gateways[node, subnet] = entry.ip
             else:
-                routes.append(StaticRoute(node, subnet, entry.ip, interface))
+                routes.append(StaticRoute(node, subnet, entry.ip, interface, interface.ip_family.subnet_length))
     return tuple(routes), gateways
 
 
@@ -167,6 +181,10 @@ class Layout:
     def interfaces(self) -> tuple[Interface, ...]:
         """Every interface, in creation order."""
         return tuple(interface for pair in self.veths for interface in pair)
+
+    def families(self, namespace: int) -> frozenset[IpFamily]:
+        """The families of a namespace's interfaces."""
+        return frozenset(each.ip_family for each in self.interfaces() if each.namespace == namespace)
 
     def free_ifindex(self) -> int:
         """The first number of which no interface is, nor any after it."""
@@ -272,7 +290,7 @@ def _segments(cell: Cell) -> dict[str, str]:
     switches = {node.name for node in cell.nodes if node.kind == "switch"}
     segments = {link.name: end for link in cell.links for end in (link.a, link.b) if end in switches}
     for switch in switches:
-        if list(segments.values()).count(switch) > (1 << (32 - PREFIX_LENGTH)) - 2:
+        if list(segments.values()).count(switch) > (1 << IPV4.address_length - IPV4.subnet_length) - 2:
             raise SpecError(f"switch '{switch}' has more links than its subnet has addresses")
     return segments
 
@@ -296,15 +314,22 @@ def _on_segments(
         if switch is None:
             return end
         first = numbers.index(members[switch][0])
-        net = f"10.{first // 250}.{first % 250}"
         port = bridges.get(end.namespace)
-        ip = "" if port is not None else f"{net}.{SEGMENT_BASE + 1 + members[switch].index(end.link)}"
-        subnet = f"{net}.{SEGMENT_BASE}"
+        number = 1 + members[switch].index(end.link)
+        ip = "" if port is not None else _address(end.ip_family, first, SEGMENT_BASE, number)
+        subnet = _address(end.ip_family, first, SEGMENT_BASE, 0)
         end_on_segment = replace(end, ip=ip, subnet=subnet, peer_ip="", segment=switch, bridge=port)
         return moved.setdefault((end.namespace, end.ifindex), end_on_segment)
 
     pairs = [(move(near), move(far)) for near, far in veths]
     return pairs, {key: moved.get((end.namespace, end.ifindex), end) for key, end in shaped.items()}
+
+
+def _address(family: IpFamily, link: int, base: int, number: int) -> str:
+    """Address `number` of a link's subnet with that base; 0: the subnet's own."""
+    if family == IPV6:
+        return canonical(f"fd00:{link // 250}:{link % 250}:{base}::{number:x}")
+    return f"10.{link // 250}.{link % 250}.{base + number}"
 
 
 def _veth(
@@ -317,8 +342,8 @@ def _veth(
     devices: Devices,
 ) -> tuple[Interface, Interface]:
     """The pair between two ends (node, name of the interface), whose addresses follow `base`."""
-    net = f"10.{number // 250}.{number % 250}"
-    ips = (f"{net}.{base + 1}", f"{net}.{base + 2}")
+    family = link.ip_family
+    ips = (_address(family, number, base, 1), _address(family, number, base, 2))
     device_ends = []
     for own, (node, name) in enumerate(ends):
         mac = "02:00:" + ":".join(f"{byte:02x}" for byte in (ifindex + own).to_bytes(4, "big"))
@@ -330,8 +355,9 @@ def _veth(
         node, peer_node = ends[own][0], ends[other][0]
         return Interface(
             device.name, device.ifindex, device.namespace, device.mac, node=node, link=link.name, ip=ips[own],
-            subnet=f"{net}.{base}", mtu_bytes=link.mtu_bytes, peer_node=peer_node, peer_ip=ips[other],
-            peer_mac=device_ends[other].mac, is_device=(link.name, node, peer_node) in devices,
+            subnet=_address(family, number, base, 0), mtu_bytes=link.mtu_bytes, peer_node=peer_node,
+            peer_ip=ips[other], peer_mac=device_ends[other].mac, is_device=(link.name, node, peer_node) in devices,
+            ip_family=family,
         )  # fmt: skip
 
     return build(0), build(1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 from pyroute2.netlink.rtnl.ndmsg import ndmsg
 from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
+from ..core.ip_families import IPV6, IpFamily, family_of
 from .qdiscs import CLASS, Htb, QdiscStage, attribute
 from .steps import Step, step
 
@@ -27,7 +28,8 @@ RTM_NEWROUTE, RTM_GETROUTE, RTM_NEWNEIGH, RTM_GETNEIGH, RTM_NEWQDISC, RTM_GETQDI
 RTM_NEWTCLASS, RTM_GETTCLASS = 40, 42
 RTM_NEWTFILTER, RTM_GETTFILTER = 44, 46
 AF_UNSPEC, AF_INET, AF_BRIDGE = 0, 2, 7
-IFF_UP = 0x1
+IFF_UP, IFF_NOARP, IFF_MULTICAST = 0x1, 0x80, 0x1000
+IFA_F_NODAD = 0x02
 NUD_NOARP, NUD_PERMANENT, NTF_MASTER = 0x40, 0x80, 0x04
 RT_TABLE_MAIN, RTPROT_STATIC, RT_SCOPE_UNIVERSE, RTN_UNICAST = 254, 4, 0, 1
 RTM_NEWRULE, RTM_GETRULE, FR_ACT_TO_TBL, RT_SCOPE_HOST, RTN_LOCAL = 32, 34, 1, 254, 2
@@ -152,11 +154,25 @@ def set_mtu(device: Device, mtu_bytes: int) -> Request:
     return Request(data, f"ip link set dev {device.name} mtu {mtu_bytes}")
 
 
+def keep_quiet(device: Device) -> Request:
+    """Let an interface neither ask for neighbours nor join multicast groups: the kernel would send packets for both
+    (RFC 4861, RFC 3810)."""
+    data = _encode(
+        ifinfmsg, RTM_NEWLINK, CHANGE, index=device.ifindex, change=IFF_NOARP | IFF_MULTICAST, flags=IFF_NOARP
+    )
+    return Request(data, f"ip link set dev {device.name} arp off multicast off")
+
+
 def address(device: Device, ip: str, prefix_length: int) -> Request:
-    """Add an IPv4 address."""
+    """Add an address; one of IPv6 is not tested for duplicates."""
+    family = family_of(ip)
+    flags, nodad = (IFA_F_NODAD, " nodad") if family == IPV6 else (0, "")
     attrs = [("IFA_LOCAL", ip), ("IFA_ADDRESS", ip)]
-    data = _encode(ifaddrmsg, RTM_NEWADDR, CREATE, attrs, family=AF_INET, prefixlen=prefix_length, index=device.ifindex)
-    return Request(data, f"ip addr add {ip}/{prefix_length} dev {device.name}")
+    data = _encode(
+        ifaddrmsg, RTM_NEWADDR, CREATE, attrs,
+        family=family.number, prefixlen=prefix_length, index=device.ifindex, flags=flags,
+    )  # fmt: skip
+    return Request(data, f"{family.ip} addr add {ip}/{prefix_length} dev {device.name}{nodad}")
 
 
 def route(
@@ -177,7 +193,8 @@ def route(
     if not gateway:
         del attrs[1]
         via = f"dev {device.name} scope link"
-    text = f"ip route replace {subnet}/{prefix_length} {via}"
+    family = family_of(subnet)
+    text = f"{family.ip} route replace {subnet}/{prefix_length} {via}"
     metrics: list[tuple[str, int]] = []
     if initial_window_packets is not None:
         metrics.append(("RTAX_INITCWND", initial_window_packets))
@@ -188,7 +205,7 @@ def route(
     if metrics:
         attrs.append(("RTA_METRICS", {"attrs": metrics}))
     data = _encode(
-        rtmsg, RTM_NEWROUTE, REPLACE, attrs, family=AF_INET, dst_len=prefix_length, table=RT_TABLE_MAIN,
+        rtmsg, RTM_NEWROUTE, REPLACE, attrs, family=family.number, dst_len=prefix_length, table=RT_TABLE_MAIN,
         proto=RTPROT_STATIC, scope=RT_SCOPE_UNIVERSE if gateway else RT_SCOPE_LINK, type=RTN_UNICAST,
     )  # fmt: skip
     return Request(data, text)
@@ -218,10 +235,12 @@ def all_local() -> Request:
 
 
 def neighbour(device: Device, ip: str, mac: str) -> Request:
-    """Set a permanent neighbour, so that no ARP ever crosses a shaped link."""
-    attrs = [("NDA_DST", ip), ("NDA_LLADDR", mac)]
-    data = _encode(ndmsg, RTM_NEWNEIGH, REPLACE, attrs, family=AF_INET, ifindex=device.ifindex, state=NUD_PERMANENT)
-    return Request(data, f"ip neigh replace {ip} lladdr {mac} dev {device.name} nud permanent")
+    """Set a permanent neighbour, so that no ARP or neighbour solicitation ever crosses a shaped link."""
+    family, attrs = family_of(ip), [("NDA_DST", ip), ("NDA_LLADDR", mac)]
+    data = _encode(
+        ndmsg, RTM_NEWNEIGH, REPLACE, attrs, family=family.number, ifindex=device.ifindex, state=NUD_PERMANENT
+    )
+    return Request(data, f"{family.ip} neigh replace {ip} lladdr {mac} dev {device.name} nud permanent")
 
 
 def qdisc(device: Device, stage: QdiscStage, *, handle: int, parent: int | None, replace: bool) -> Request:
@@ -358,9 +377,12 @@ DUMPS = {
 """What is dumped -> the message that asks for it and answers, and its number."""
 
 
-def dump(kind: str) -> bytes:
-    """A dump request of a kind of DUMPS, or of `qdisc`."""
+def dump(kind: str, families: Collection[IpFamily] = ()) -> bytes:
+    """A dump request of a kind of DUMPS, or of `qdisc`; families: of the addresses, routes and neighbours (of IPv4
+    alone if there are none).
+    """
     if kind == "qdisc":
         return _traffic_control(RTM_GETQDISC, DUMP_FLAGS, 0)
     message, number = DUMPS[kind]
-    return _encode(message, number, DUMP_FLAGS, family=AF_UNSPEC if kind == "link" else AF_INET)
+    every = kind == "link" or (kind != "rule" and IPV6 in families)
+    return _encode(message, number, DUMP_FLAGS, family=AF_UNSPEC if every else AF_INET)

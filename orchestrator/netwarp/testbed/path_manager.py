@@ -11,6 +11,7 @@ import ipaddress
 import struct
 from collections.abc import Sequence
 
+from ..core.ip_families import IPV4, IPV6, family_of
 from ..core.types import Flow
 from .layout import Layout
 from .messages import CHANGE, Request
@@ -22,9 +23,9 @@ GENERIC = 16
 VERSION = 1
 COMMAND_ADD_ADDRESS, COMMAND_SET_LIMITS = 1, 5
 ATTRIBUTE_ADDRESS, ATTRIBUTE_ACCEPTED, ATTRIBUTE_SUBFLOWS = 1, 2, 3
-ADDRESS_FAMILY, ADDRESS_IPV4, ADDRESS_FLAGS = 1, 3, 6
+ADDRESS_FAMILY, ADDRESS_FLAGS = 1, 6
+ADDRESS_OF = {IPV4: 3, IPV6: 4}
 SIGNAL, SUBFLOW = 1, 2
-AF_INET = 2
 NESTED = 0x8000
 MOST = 8
 """Subflows beside the first, and addresses taken: the kernel's limit."""
@@ -71,8 +72,9 @@ def limits(subflows: int) -> Request:
 
 def endpoint(ip: str, flag: int) -> Request:
     """Request: an address of this host to announce to the peer (SIGNAL) or to open subflows from (SUBFLOW)."""
-    address = attribute(ADDRESS_FAMILY, struct.pack("=H", AF_INET))
-    address += attribute(ADDRESS_IPV4, ipaddress.IPv4Address(ip).packed)
+    family = family_of(ip)
+    address = attribute(ADDRESS_FAMILY, struct.pack("=H", family.number))
+    address += attribute(ADDRESS_OF[family], ipaddress.ip_address(ip).packed)
     address += attribute(ADDRESS_FLAGS, struct.pack("=I", flag))
     text = f"ip mptcp endpoint add {ip} {'signal' if flag == SIGNAL else 'subflow'}"
     return _request(COMMAND_ADD_ADDRESS, attribute(ATTRIBUTE_ADDRESS | NESTED, address), text)

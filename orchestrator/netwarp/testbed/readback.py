@@ -8,15 +8,18 @@ from typing import Any
 
 import msgspec
 
+from ..core.ip_families import IPV4, IPV6
 from ..core.types import Check, Frozen
 from ..store import init_records as init
 from ..store.ndjson import of_kind
 from .aqm import KINDS as AQM_KINDS
 from .aqm import AqmQdisc, marked
 from .compile import AskedDump, Compiled
-from .layout import BRIDGE, PREFIX_LENGTH
+from .layout import BRIDGE
 from .messages import (
     DUMPS,
+    IFF_MULTICAST,
+    IFF_NOARP,
     NUD_PERMANENT,
     RELAY_TABLE,
     RTPROT_STATIC,
@@ -34,6 +37,7 @@ NLMSG_ERROR, NLMSG_DONE = 2, 3
 TCA_STATS2, TCA_STATS_APP, TCA_STATS_QUEUE, TCA_STATS_BASIC = 7, 4, 3, 1
 NETEM_QOPT_BYTES = 24
 NEVER_NS = 1 << 62
+LOOPBACK = (IPV4.loopback, IPV6.loopback)
 SHAPING_KINDS = ("netem", "tbf", "htb", "pfifo", "bfifo", *AQM_KINDS)
 OFFLOADS = ("tx", "rx", "sg", "tso", "gso", "gro")
 
@@ -179,6 +183,10 @@ def _check_entries(compiled: Compiled, namespace: int, label: str, entries: list
             up = "UNKNOWN" if interface.is_device and got[3] == "UNKNOWN" else "UP"  # some drivers never say
             asked = (interface.name, interface.mtu_bytes, interface.mac, up)
             yield _same(f"link {interface.name} of {name}", asked, got)
+            if interface.speaks_ipv6:
+                flags = next((e["flags"] for e in entries if e["index"] == interface.ifindex), 0)
+                on = [bit for bit in (IFF_NOARP, IFF_MULTICAST) if flags & bit]
+                yield _same(f"no ND and no multicast on {interface.name} of {name}", [IFF_NOARP], on)
             if interface.bridge is not None:
                 port_of = link.get("IFLA_MASTER")
                 yield _same(f"bridge of port {interface.name} of {name}", interface.bridge.ifindex, port_of)
@@ -188,8 +196,8 @@ def _check_entries(compiled: Compiled, namespace: int, label: str, entries: list
             yield _same(f"bridge of {name}", (BRIDGE, "UP"), state)
     elif label == "address":
         addresses = {(e["index"], _attributes(e).get("IFA_ADDRESS"), e["prefixlen"]) for e in entries}
-        asked_addresses = {(interface.ifindex, interface.ip, PREFIX_LENGTH) for interface in own if interface.ip}
-        yield _same(f"addresses of {name}", asked_addresses, {a for a in addresses if a[1] != "127.0.0.1"})
+        asked_addresses = {(each.ifindex, each.ip, each.ip_family.subnet_length) for each in own if each.ip}
+        yield _same(f"addresses of {name}", asked_addresses, {a for a in addresses if a[1] not in LOOPBACK})
     elif label == "neighbour":
         permanent = {
             (e["ifindex"], _attributes(e).get("NDA_DST"), _attributes(e).get("NDA_LLADDR"))

@@ -10,8 +10,9 @@ import numpy as np
 
 from ...captures.native import Ints
 from ...captures.time_spans import bytes_in, rate_bit_s
+from ...core.ip_families import IPV6, family_of
 from ...core.types import Cell, Flow
-from ...core.wire import ACK, COOKIE_ACK, INIT, IP_PROTOCOLS, SYN
+from ...core.wire import ACK, COOKIE_ACK, ICMPV6, INIT, IP_PROTOCOLS, SYN
 from ...testbed.layout import make_layout
 from ..capture_point import CapturePoint
 from ..flow_packets import FlowPackets, PacketColumns
@@ -108,7 +109,9 @@ def datagrams_at(cell: Cell, flow: Flow, receiver: CapturePoint | None, t0_realt
     for number, ends in enumerate(receiver.addresses):
         if set(ends) == set(pair):  # path direction 0 is from its first address
             there |= (packets["path"] == number) & (packets["path_direction"] == ends.index(pair[0]))
-    rows = packets[(packets["protocol"] == IP_PROTOCOLS[flow.protocol]) & there]
+    over_ipv6 = family_of(pair[0]) == IPV6
+    protocol = ICMPV6 if flow.protocol == "icmp" and over_ipv6 else IP_PROTOCOLS[flow.protocol]
+    rows = packets[(packets["protocol"] == protocol) & there]
     return rows["time_ns"].astype(np.int64) - t0_realtime_ns, rows["ip_bytes"].astype(np.int64)
 
 

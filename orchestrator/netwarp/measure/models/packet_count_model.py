@@ -1,10 +1,10 @@
 """The number of packets that a transfer must take: header arithmetic from sizes alone, no capture is looked at.
 
-A packet of SCTP has 20 B of IP and 12 B of SCTP header, then chunks of 16 B header each, padded to 4 B (RFC 9260 3,
-3.3.1). A message longer than a packet's room is cut into fragments that fill it and a rest (RFC 9260 6.9). Chunks
-leave in order; two of them share a packet only where both fit (6.10). So where no two neighbours fit into one packet
-the number of packets is the number of chunks, exactly, whatever windows, timers and Nagle's algorithm do; where some
-do, it lies between packing each packet as full as it gets and one chunk a packet.
+A packet of SCTP has 20 B of IPv4 or 40 B of IPv6 and 12 B of SCTP header, then chunks of 16 B header each, padded to
+4 B (RFC 9260 3, 3.3.1). A message longer than a packet's room is cut into fragments that fill it and a rest (RFC 9260
+6.9). Chunks leave in order; two of them share a packet only where both fit (6.10). So where no two neighbours fit
+into one packet the number of packets is the number of chunks, exactly, whatever windows, timers and Nagle's algorithm
+do; where some do, it lies between packing each packet as full as it gets and one chunk a packet.
 
 TCP has no boundaries to keep: at least the bytes over what a segment holds, at most one short segment a write.
 """
@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import dataclasses
 
+from ...core.ip_families import IPV4
 from ...core.types import Cell, Flow
 from ..planned_paths import links_of
 
-IP_BYTES, TCP_BYTES, TIMESTAMPS_BYTES = 20, 20, 12
+TCP_BYTES, TIMESTAMPS_BYTES = 20, 12
 SCTP_BYTES, CHUNK_BYTES = 12, 16
 SACK_FREQUENCY = 2
 TIMESTAMPS = "net.ipv4.tcp_timestamps"
@@ -35,11 +36,11 @@ def chunk_bytes(user_bytes: int) -> int:
     return CHUNK_BYTES + -(-user_bytes // 4) * 4
 
 
-def largest_fragment(mtu_bytes: int, mss_bytes: int | None = None) -> int:
+def largest_fragment(mtu_bytes: int, mss_bytes: int | None = None, ip_bytes: int = IPV4.header_bytes) -> int:
     """User data of the largest chunk that fits a packet: the MTU rounded down to 4 B minus all headers, or
     SCTP_MAXSEG.
     """
-    room = mtu_bytes // 4 * 4 - IP_BYTES - SCTP_BYTES - CHUNK_BYTES
+    room = mtu_bytes // 4 * 4 - ip_bytes - SCTP_BYTES - CHUNK_BYTES
     return room if mss_bytes is None else min(room, mss_bytes)
 
 
@@ -49,10 +50,12 @@ def fragments(message_bytes: int, fragment_bytes: int) -> list[int]:
     return [fragment_bytes] * full + ([rest] if rest else [])
 
 
-def sctp_packets(total_bytes: int, message_bytes: int, mtu_bytes: int, fragment_bytes: int) -> Count:
+def sctp_packets(
+    total_bytes: int, message_bytes: int, mtu_bytes: int, fragment_bytes: int, ip_bytes: int = IPV4.header_bytes
+) -> Count:
     """Packets with DATA of a transfer in messages of one size, the last one with what is left."""
     count, last = divmod(total_bytes, message_bytes)
-    room = mtu_bytes // 4 * 4 - IP_BYTES - SCTP_BYTES
+    room = mtu_bytes // 4 * 4 - ip_bytes - SCTP_BYTES
     whole, rest = (
         [chunk_bytes(size) for size in fragments(message, fragment_bytes)] if message else []
         for message in (message_bytes, last)
@@ -113,16 +116,18 @@ def packets_of(cell: Cell, flow: Flow) -> Count | None:
         return None
     used = frozenset[str]().union(*(links_of(cell, flow, path) for path in flow.paths))
     mtu = min(link.mtu_bytes for link in cell.links if link.name in used)
+    # over both families SCTP counts by its socket, which is then one of IPv6 (net/sctp/sctp.h: sctp_mtu_payload)
+    ip_bytes = max(link.ip_family.header_bytes for link in cell.links if link.name in used)
     if flow.protocol == "sctp":
         mtu = min(mtu, int(options.get("path_mtu_bytes", mtu)))
         mss = options.get("mss_bytes")
-        largest = largest_fragment(mtu, None if mss is None else int(mss))
-        return sctp_packets(flow.total_bytes, flow.message_bytes, mtu, largest)
+        largest = largest_fragment(mtu, None if mss is None else int(mss), ip_bytes)
+        return sctp_packets(flow.total_bytes, flow.message_bytes, mtu, largest, ip_bytes)
     stamped = all(
         node.sysctls.get(TIMESTAMPS, "1") != "0" for node in cell.nodes if node.name in (flow.sender, flow.receiver)
     )
     asked = [int(given["mss_bytes"]) for given in (options, flow.receiver_options) if "mss_bytes" in given]
-    segment = min(mtu - IP_BYTES - TCP_BYTES, *asked) if asked else mtu - IP_BYTES - TCP_BYTES
+    segment = min([mtu - ip_bytes - TCP_BYTES, *asked])
     return tcp_segments(flow.total_bytes, flow.message_bytes, segment - (TIMESTAMPS_BYTES if stamped else 0))
 
 
