@@ -78,7 +78,13 @@ class PacketRule(Frozen, frozen=True):
     numbers: tuple[int, ...]
     kind: str = ""
     delay_ns: int = 0
-    ranges: tuple[PacketRange, ...] = ()
+    ranges: tuple[PacketRange, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Unset: none, and no part of the JSON."""
+
+    @property
+    def spans(self) -> tuple[PacketRange, ...]:
+        """Its ranges, also if there is none."""
+        return () if self.ranges is msgspec.UNSET else self.ranges
 
 
 class Aqm(Frozen, frozen=True):

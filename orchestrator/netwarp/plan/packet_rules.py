@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
+import msgspec
+
 from ..core.packet_kinds import KINDS
 from ..core.types import Flow, LinkImpairment, PacketRange, PacketRule
 from ..experiment.fields import Reader, check_keys, read_integer, read_quantity
@@ -34,7 +36,7 @@ def read_packet_rules(reader: Reader) -> tuple[PacketRule, ...]:
         rules += _rules("duplicate", duplicate, reader.problems)
     if delay is not None:
         rules += _delays(delay, "", reader.problems)
-    if sum(len(rule.numbers) + 2 * len(rule.ranges) for rule in rules) > MOST_NUMBERS:
+    if sum(len(rule.numbers) + 2 * len(rule.spans) for rule in rules) > MOST_NUMBERS:
         said = f"more than {MOST_NUMBERS} single packets in one direction (a range counts as two)"
         reader.problem("drop", f"{said}; a range has any number, for example drop = {RANGES}")
     return tuple(rules)
@@ -49,7 +51,7 @@ def check_packet_rules(
     if not any(rule.kind for shape in shapes.values() for rule in shape.packet_rules):
         return
     for name, shape in shapes.items():
-        each = ((len(rule.numbers) + 2 * len(rule.ranges), rule.kind) for rule in shape.packet_rules)
+        each = ((len(rule.numbers) + 2 * len(rule.spans), rule.kind) for rule in shape.packet_rules)
         numbers = sum(count * (len(flows) if kind else 1) for count, kind in each)
         if numbers > MOST_COMPARISONS:
             said = f"link {name}: {numbers} single packets, for {len(flows)} flows; the most is {MOST_COMPARISONS}"
@@ -83,7 +85,7 @@ def _rules(action: Literal["drop", "duplicate"], item: Item, problems: Problems)
             problems.add(child, f"must be a list of numbers, or a range; for example {LISTS}, {RANGES}")
         else:
             rule = _numbers(action, kind, child, problems)
-            if rule.numbers or rule.ranges:
+            if rule.numbers or rule.spans:
                 yield rule
 
 
@@ -95,7 +97,7 @@ def _numbers(action: Literal["drop", "duplicate"], kind: str, item: Item, proble
     if len(set(numbers)) < len(numbers) and None not in numbers:
         problems.add(item, f"a number stands there twice; for example {LISTS}")
     listed = tuple(sorted({number for number in numbers if number is not None}))
-    return PacketRule(action, listed, kind, ranges=tuple(ranges))
+    return PacketRule(action, listed, kind, ranges=tuple(ranges) or msgspec.UNSET)
 
 
 def _range(item: Item, problems: Problems) -> Iterator[PacketRange]:

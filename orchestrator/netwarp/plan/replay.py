@@ -60,7 +60,7 @@ def _rules(shape: LinkImpairment) -> dict[str, Any]:
     """Rules for packets by number, as a spec writes them."""
     written: dict[str, Any] = {}
     for rule in shape.packet_rules:
-        if rule.kind or rule.ranges:
+        if rule.kind or rule.spans:
             continue  # the spec's own
         if rule.action == "delay":
             delays = {str(number): f"{rule.delay_ns} ns" for number in rule.numbers}

@@ -232,7 +232,7 @@ def _words(name: str, value: object) -> str:
 def _rule(rule: PacketRule) -> str:
     kind = f"{rule.kind} " if rule.kind else ""
     by = f" by {format_quantity(Quantity('time', rule.delay_ns))}" if rule.action == "delay" else ""
-    which = ", ".join([*map(str, rule.numbers), *map(_range, rule.ranges)])
+    which = ", ".join([*map(str, rule.numbers), *map(_range, rule.spans)])
     return f"{rule.action} {kind}packets {which}{by}"
 
 

@@ -107,7 +107,7 @@ def packet_program(rules: Sequence[PacketRule], flows: Sequence[Flow], *, errors
     for rule in rules:
         if not rule.kind:
             of_all.add(rule, verdict(rule))
-    if of_all.numbers or of_all.ranges:
+    if of_all.numbers or of_all.spans:
         parts += [f"    r1 = *(u64 *)(r9 + {8 * PACKETS})", *of_all.compare("link")]
     by_kind, slots = _by_kind([(rule, verdict(rule)) for rule in rules if rule.kind], flows)
     parts += [*by_kind, "verdict:", _SHORT_ENOUGH]
@@ -231,7 +231,7 @@ class _Verdicts:
         """The verdict of one rule."""
         for number in rule.numbers:
             self.numbers[number] = self.numbers.get(number, 0) | value
-        self.ranges += [(each, value) for each in rule.ranges]
+        self.ranges += [(each, value) for each in rule.spans]
 
     def compare(self, place: str) -> Iterator[str]:
         """Adds to the verdict where the number in r1 is listed, or in a range."""

@@ -91,7 +91,7 @@ def numbered(action: str, *, more: int = 0, later_ns: int = 0) -> Callable[[Cell
                 rule,
                 numbers=tuple(number + more for number in rule.numbers),
                 delay_ns=rule.delay_ns + later_ns,
-                ranges=tuple(msgspec.structs.replace(each, first=each.first + more) for each in rule.ranges),
+                ranges=tuple(msgspec.structs.replace(each, first=each.first + more) for each in rule.spans),
             )
             if rule.action == action
             else rule

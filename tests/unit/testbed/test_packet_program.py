@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from netwarp.core.errors import SpecError
-from netwarp.core.types import LinkImpairment, PacketRange, PacketRule
+from netwarp.core.types import LinkImpairment, PacketRange, PacketRule, to_json
 from netwarp.experiment import load_spec
 from netwarp.plan import make_plan
 from netwarp.testbed.bpf import assemble, program_tags
@@ -125,8 +125,13 @@ def test_rules_are_read(tmp_path: Path) -> None:
 )
 def test_ranges_are_read(tmp_path: Path, line: str, rules: list[tuple[str, tuple[int, ...], object]]) -> None:
     read = plan(tmp_path, f"drop = {line}").packet_rules
-    assert [(rule.kind, rule.numbers, rule.ranges) for rule in read] == rules
+    assert [(rule.kind, rule.numbers, rule.spans) for rule in read] == rules
     assert plan(tmp_path, f"duplicate = {line}").packet_rules[0].ranges == read[0].ranges
+
+
+def test_a_rule_without_ranges_keeps_the_id_of_its_cell(tmp_path: Path) -> None:
+    (rule,) = plan(tmp_path, "drop = [3, 7]").packet_rules
+    assert to_json(rule) == b'{"action":"drop","numbers":[3,7],"kind":"","delay_ns":0}'
 
 
 @pytest.mark.parametrize(
