@@ -107,7 +107,7 @@ def packet_program(rules: Sequence[PacketRule], flows: Sequence[Flow], *, errors
     for rule in rules:
         if not rule.kind:
             of_all.add(rule, verdict(rule))
-    if of_all.numbers or of_all.spans:
+    if of_all.numbers or of_all.ranges:
         parts += [f"    r1 = *(u64 *)(r9 + {8 * PACKETS})", *of_all.compare("link")]
     by_kind, slots = _by_kind([(rule, verdict(rule)) for rule in rules if rule.kind], flows)
     parts += [*by_kind, "verdict:", _SHORT_ENOUGH]
