@@ -121,7 +121,7 @@ def direction_programs(
         rules = of_direction[0].packet_rules
         if not errors and not rules and (link_name, name) not in limited:
             continue
-        program = packet_program(rules, cell.flows, errors=errors)
+        program = packet_program(rules, cell.flows, errors=errors, family=interface.ip_family)
         lines = []
         for number, delay_ns in enumerate(program.delays_ns):
             stage = Netem(limit_packets=UNLIMITED_PACKETS, latency_ns=delay_ns, seed=1)

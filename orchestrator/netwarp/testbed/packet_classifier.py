@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from ..core.ip_families import IPV6, IpFamily
 from ..core.packet_kinds import KINDS, PACKET
 
 ETHERNET_HEADER_BYTES = 14
 KINDS_SEEN, PORTS, IP_PROTOCOL = -64, -56, -32 + 9
-"""Places in the frame that CLASSIFY fills: a bit a kind (u64), both ports (u16 each), the IP header's protocol."""
+"""Places in the frame that `classify` fills: a bit a kind (u64), both ports (u16 each), the IP header's protocol."""
+FRAGMENT_HEADER, FRAGMENT_BYTES = 44, 8
+"""IPv6's header of a fragment (RFC 8200 4.5)."""
 IP_NUMBERS = {"tcp": 6, "mptcp": 6, "sctp": 132, "udp": 17}
 
 
@@ -34,32 +37,7 @@ def _add_kind(kind: str) -> str:
     *(u64 *)(r10 + {KINDS_SEEN}) = r4"""
 
 
-CLASSIFY = f"""
-    ; r6: the packet (struct __sk_buff). Frame: -32 IP header, -40 offset of the transport header, -48 bytes from there
-    ; to the end, -72 a chunk's header or TCP's offset and flags, -80 chunks so far. To `verdict` if it is of no flow.
-    r1 = *(u32 *)(r6 + 16)          ; protocol
-    if r1 != 0x0008 goto verdict    ; ETH_P_IP in network byte order
-    r1 = r6
-    r2 = {ETHERNET_HEADER_BYTES}
-    r3 = r10
-    r3 += -32
-    r4 = 20
-    call 26
-    if r0 != 0 goto verdict
-    r1 = *(u16 *)(r10 + -26)
-    r1 = be16 r1
-    r1 &= 0x1fff
-    if r1 != 0 goto verdict         ; a later fragment has no ports
-    r1 = *(u8 *)(r10 + -32)
-    r1 &= 0x0f
-    r1 <<= 2
-    r2 = *(u16 *)(r10 + -30)
-    r2 = be16 r2
-    r3 = r2
-    r3 -= r1
-    *(u64 *)(r10 + -48) = r3
-    r1 += {ETHERNET_HEADER_BYTES}
-    *(u64 *)(r10 + -40) = r1
+_TRANSPORT = f"""
     r2 = r1
 {_load_bytes(PORTS, 4, "verdict")}
     r1 = {kind_bits(PACKET)} ll
@@ -138,4 +116,62 @@ chunk:
     *(u64 *)(r10 + -80) = r1
     if r1 < 94 goto chunk           ; of 16 bytes in 1500
 kinds:"""
-"""The packet's ports and kinds, into the frame."""
+_IPV4_HEADER = f"""
+    r2 = {ETHERNET_HEADER_BYTES}
+{_load_bytes(-32, 20, "verdict")}
+    r1 = *(u16 *)(r10 + -26)
+    r1 = be16 r1
+    r1 &= 0x1fff
+    if r1 != 0 goto verdict         ; a later fragment has no ports
+    r1 = *(u8 *)(r10 + -32)
+    r1 &= 0x0f
+    r1 <<= 2
+    r2 = *(u16 *)(r10 + -30)
+    r2 = be16 r2
+    r3 = r2
+    r3 -= r1
+    *(u64 *)(r10 + -48) = r3
+    r1 += {ETHERNET_HEADER_BYTES}
+    *(u64 *)(r10 + -40) = r1"""
+_IPV6_HEADER = f"""
+    r2 = {ETHERNET_HEADER_BYTES}
+{_load_bytes(-32, 8, "verdict")}
+    r1 = *(u16 *)(r10 + -28)
+    r1 = be16 r1
+    *(u64 *)(r10 + -48) = r1
+    r1 = {ETHERNET_HEADER_BYTES + IPV6.header_bytes}
+    *(u64 *)(r10 + -40) = r1
+    r1 = *(u8 *)(r10 + -26)
+    *(u8 *)(r10 + {IP_PROTOCOL}) = r1
+    if r1 != {FRAGMENT_HEADER} goto transport
+    r2 = *(u64 *)(r10 + -40)
+{_load_bytes(-32, 8, "verdict")}
+    r1 = *(u16 *)(r10 + -30)
+    r1 = be16 r1
+    r1 >>= 3
+    if r1 != 0 goto verdict         ; a later fragment has no ports
+    r1 = *(u8 *)(r10 + -32)
+    *(u8 *)(r10 + {IP_PROTOCOL}) = r1
+    r1 = *(u64 *)(r10 + -40)
+    r1 += {FRAGMENT_BYTES}
+    *(u64 *)(r10 + -40) = r1
+    r1 = *(u64 *)(r10 + -48)
+    r1 += {-FRAGMENT_BYTES}
+    *(u64 *)(r10 + -48) = r1
+transport:
+    r1 = *(u64 *)(r10 + -40)"""
+
+
+def classify(family: IpFamily) -> str:
+    """The instructions that put the ports and kinds of a packet of that family into the frame. IPv6: behind its header,
+    or a fragment's; the kernel sends no other extension header before a transport's.
+
+    r6: the packet (struct __sk_buff). Frame: -32 IP header, -40 offset of the transport header, -48 bytes from there to
+    the end, -72 a chunk's header or TCP's offset and flags, -80 chunks so far. To `verdict` if it is of no flow.
+    """
+    network_order = int.from_bytes(family.ether_type.to_bytes(2, "big"), "little")
+    return f"""
+    r1 = *(u32 *)(r6 + 16)          ; protocol
+    if r1 != {network_order:#06x} goto verdict
+{_IPV6_HEADER if family == IPV6 else _IPV4_HEADER}
+{_TRANSPORT}"""

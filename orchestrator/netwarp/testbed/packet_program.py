@@ -15,9 +15,10 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ..core.ip_families import IPV4, IpFamily
 from ..core.types import Flow, Frozen, LinkImpairment, PacketRange, PacketRule
 from .bpf import assemble
-from .packet_classifier import CLASSIFY, ETHERNET_HEADER_BYTES, IP_NUMBERS, IP_PROTOCOL, KINDS_SEEN, PORTS, kind_bits
+from .packet_classifier import ETHERNET_HEADER_BYTES, IP_NUMBERS, IP_PROTOCOL, KINDS_SEEN, PORTS, classify, kind_bits
 
 NO_LIMIT = 1 << 32
 LENGTH_BITS = 16
@@ -85,7 +86,9 @@ def survival_factors(shape: LinkImpairment) -> list[int]:
     return [factors[0], *(min(ONE - 1, factor) for factor in factors[1:])]  # ONE times ONE is no u64
 
 
-def packet_program(rules: Sequence[PacketRule], flows: Sequence[Flow], *, errors: bool) -> PacketProgram:
+def packet_program(
+    rules: Sequence[PacketRule], flows: Sequence[Flow], *, errors: bool, family: IpFamily = IPV4
+) -> PacketProgram:
     """Write the program. r6: the packet, r8: its verdict, r9: the state; frame -8: the draw.
 
     Answers: 0 pass, 2 drop, -1 the next filter (which leads to a delay line). struct __sk_buff: len at 0, mark at 8,
@@ -109,7 +112,7 @@ def packet_program(rules: Sequence[PacketRule], flows: Sequence[Flow], *, errors
             of_all.add(rule, verdict(rule))
     if of_all.numbers or of_all.ranges:
         parts += [f"    r1 = *(u64 *)(r9 + {8 * PACKETS})", *of_all.compare("link")]
-    by_kind, slots = _by_kind([(rule, verdict(rule)) for rule in rules if rule.kind], flows)
+    by_kind, slots = _by_kind([(rule, verdict(rule)) for rule in rules if rule.kind], flows, family)
     parts += [*by_kind, "verdict:", _SHORT_ENOUGH]
     if errors:
         parts += [_survive()]
@@ -263,7 +266,7 @@ def _add(value: int, other: str) -> Iterator[str]:
     yield f"{other}:"
 
 
-def _by_kind(rules: Sequence[tuple[PacketRule, int]], flows: Sequence[Flow]) -> tuple[list[str], int]:
+def _by_kind(rules: Sequence[tuple[PacketRule, int]], flows: Sequence[Flow], family: IpFamily) -> tuple[list[str], int]:
     """The rules by flow and kind, and how many counters they have."""
     lists: dict[str, dict[str, _Verdicts]] = {}
     for flow in flows:
@@ -272,7 +275,7 @@ def _by_kind(rules: Sequence[tuple[PacketRule, int]], flows: Sequence[Flow]) -> 
                 lists.setdefault(flow.name, {}).setdefault(rule.kind, _Verdicts()).add(rule, value)
     if not lists:
         return [], 0
-    parts, slot = [CLASSIFY], COUNTERS
+    parts, slot = [classify(family)], COUNTERS
     for flow in flows:
         if flow.name not in lists:
             continue

@@ -43,16 +43,24 @@ protocol = "tcp"
 paths = ["p1"]
 stop = "8 s"
 [event]
-fault = { link = "p1", action = "link", end = "b", at = "1.5 s", for = "2.5 s", unless = { case = ["pmtu", "hole"] } }
+fault.link = "p1"
+fault.action = "link"
+fault.end = "b"
+fault.at = "1.5 s"
+fault.for = "2.5 s"
+fault.unless.case = ["pmtu", "hole", "kinds", "chunks"]
 hole = { link = "up", action = "blackhole", longer_than = "1280 B", at = "0 s", only = { case = "hole" } }
 [factor.case]
-levels = ["tcp", "sctp", "mptcp", "sctp46", "sctp64", "mptcp46", "mptcp64", "pmtu", "hole"]
+levels = ["tcp", "sctp", "mptcp", "sctp46", "sctp64", "mptcp46", "mptcp64", "pmtu", "hole", "kinds", "chunks"]
 level.sctp = { flow.bulk = { protocol = "sctp", paths = ["p1", "p2"] } }
 level.sctp46 = { link.p1.family = "ipv4", flow.bulk = { protocol = "sctp", paths = ["p1", "p2"] } }
 level.sctp64 = { link.p2.family = "ipv4", flow.bulk = { protocol = "sctp", paths = ["p1", "p2"] } }
 level.mptcp = { flow.bulk = { protocol = "mptcp", paths = ["p1", "p2"] } }
 level.mptcp46 = { link.p1.family = "ipv4", flow.bulk = { protocol = "mptcp", paths = ["p1", "p2"] } }
 level.mptcp64 = { link.p2.family = "ipv4", flow.bulk = { protocol = "mptcp", paths = ["p1", "p2"] } }
+level.kinds.link.p1.forward = { drop = { syn = [1], data = [3] }, duplicate = { data = [7] } }
+level.chunks.flow.bulk.protocol = "sctp"
+level.chunks.link.p1 = { forward.drop = { data = [3] }, backward.drop = { init_ack = [1], sack = [1] } }
 [factor.case.level.pmtu.flow.bulk]
 paths = [{ sender = "up", receiver = "down" }]
 [factor.case.level.hole]
@@ -141,6 +149,18 @@ def test_where_packet_too_big_is_lost_there_is_a_black_hole(run: netwarp.Run) ->
     assert seen(run, "hole", "up", "icmpv6") == []
     assert int(numbers(run, "hole")["payload_bytes"] or 0) == 0
     assert len(seen(run, "hole", "up", "tcp.len > 0")) >= 2  # sent again and again
+
+
+def test_rules_by_kind_find_packets_of_ipv6(run: netwarp.Run) -> None:
+    assert [len(seen(run, "kinds", "p1", "tcp.flags == 2", node=node)) for node in "ab"] == [2, 1]
+    sent, came = (seen(run, "kinds", "p1", "tcp.len > 0", "tcp.seq", node=node) for node in "ab")
+    assert came[:8] == [*sent[:2], *sent[3:7], sent[6], sent[7]]
+    assert [len(seen(run, "chunks", "p1", "sctp.chunk_type == 2", node=node)) for node in "ba"] == [2, 1]
+    sent, came = (seen(run, "chunks", "p1", "sctp.chunk_type == 0", "sctp.data_tsn", node=node) for node in "ab")
+    assert came[:8] == [*sent[:2], *sent[3:9]]
+    acknowledged = "sctp.sack_cumulative_tsn_ack"
+    answered, heard = (seen(run, "chunks", "p1", "sctp.chunk_type == 3", acknowledged, node=node) for node in "ba")
+    assert heard[:8] == answered[1:9]
 
 
 def test_equal_cells_have_equal_captures(run: netwarp.Run, tmp_path: Path) -> None:
