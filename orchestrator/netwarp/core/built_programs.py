@@ -38,6 +38,7 @@ BUILT_FILES = (
     BuiltFile("bin/web-server", in_cell="bin/web-server", pages_only=True),
     BuiltFile("bin/web-client", in_cell="bin/web-client", pages_only=True),
     BuiltFile("bin/probe"),
+    BuiltFile("bin/drill"),
     BuiltFile("lib/seed.so", in_cell="seed.so", guest_only=True),
     BuiltFile("lib/program-clock.so", in_cell="bin/program-clock.so", guest_only=True, programs_only=True),
     BuiltFile("lib/libnetwarp_analyzer.so"),

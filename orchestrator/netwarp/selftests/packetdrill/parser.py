@@ -221,7 +221,7 @@ class _Reader:
             raise Unsupported(self.line, f"packets of {other[0]}")
         else:
             raise self.fail("a segment's flags and numbers, such as 'S 0:0(0)' or '. 1:1(0) ack 1'")
-        text = re.sub(r"\s+", " ", self.text[start : self.at])
+        text = re.sub(r"\s+", " ", self.text[start : self.at]).strip()
         return Packet(inbound, body, ecn, tos, ttl, text)
 
     def tcp(self, flags: str) -> Tcp:
@@ -357,7 +357,7 @@ class _Reader:
             self.blank()
         if (note := _NOTE.match(self.text, self.at)) is not None:
             self.at = note.end()
-        text = re.sub(r"\s+", " ", self.text[start : self.at])
+        text = re.sub(r"\s+", " ", self.text[start : self.at]).strip()
         return Call(name, tuple(arguments), result, error, text)
 
     def blank(self) -> None:

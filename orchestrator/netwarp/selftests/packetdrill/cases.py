@@ -1,0 +1,124 @@
+"""A script on all its versions of IP: played, judged at several tolerances from the same recording, kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...core.errors import CellError
+from ...sandbox.children import Children
+from ..tap import Verdict
+from .addresses import Version
+from .compile import START_NS, compile_script, versions_of
+from .guest import Bench, play, shell_output
+from .judge import Judge, Tolerance
+from .parser import parse_script
+from .script import Script, ScriptError, Unsupported
+from .timeline import timeline, write_capture
+
+MS_US = 1000
+"""The tolerance that counts are given for, beside 0 and each script's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """A script on one version of IP, at the tolerance asked for.
+
+    reason: why it failed or was skipped, with the packets; needs_us: the tolerance at which all its times are right,
+    None if it did not run. own, within_1ms, exact: whether it holds at its own tolerance, at 1 ms, at 0.
+    """
+
+    version: Version
+    verdict: Verdict
+    reason: str = ""
+    needs_us: int | None = None
+    own: bool = False
+    within_1ms: bool = False
+    exact: bool = False
+    virtual_s: float | None = None
+    wall_s: float = 0.0
+    timeline: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptResult:
+    """A script on all its versions. reason: why none was played, ""."""
+
+    name: str
+    cases: tuple[CaseResult, ...]
+    reason: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """fail if a case failed; skip if all were skipped."""
+        if any(case.verdict == "fail" for case in self.cases):
+            return "fail"
+        return "skip" if all(case.verdict == "skip" for case in self.cases) else "pass"
+
+
+def play_script(
+    bench: Bench, file: Path, versions: tuple[Version, ...], place: Path, guests: Children, *,
+    files: Sequence[Path] = (), tolerance: Tolerance | None = None,
+) -> ScriptResult:  # fmt: skip
+    """Play a script. place: a new directory, with one of each case in it. files: those that its commands run.
+    tolerance: None: the script's own.
+
+    What is no script has failed; a construct that this player has no means for is a skip. Raises CellError if the run
+    was stopped.
+    """
+    try:
+        script = parse_script(file.read_text(errors="replace"), file.name)
+        wanted = versions_of(script, versions)
+    except Unsupported as error:
+        return ScriptResult(file.name, tuple(CaseResult(one, "skip", str(error)) for one in versions), str(error))
+    except ScriptError as error:
+        return ScriptResult(file.name, tuple(CaseResult(one, "fail", str(error)) for one in versions), str(error))
+    cases = tuple(_case(bench, script, one, place / one, guests, files, tolerance) for one in wanted)
+    return ScriptResult(file.name, cases)
+
+
+def _case(
+    bench: Bench,
+    script: Script,
+    version: Version,
+    place: Path,
+    guests: Children,
+    files: Sequence[Path],
+    tolerance: Tolerance | None,
+) -> CaseResult:
+    try:
+        program = compile_script(script, version)
+    except Unsupported as error:
+        return CaseResult(version, "skip", str(error))
+    except ScriptError as error:
+        return CaseResult(version, "fail", str(error))
+    try:
+        record, wall_s = play(bench, program, place, guests, files)
+    except CellError as error:
+        if guests.stopped:
+            raise
+        return CaseResult(version, "fail", f"could not be played: {error}")
+    judge = Judge(program, record)
+    write_capture(record, place / "tun0.pcap")
+    text = timeline(program, judge)
+    (place / "timeline.txt").write_text(text)
+    own = Tolerance(program.tolerance_us, program.tolerance_percent)
+    failure = judge.first_failure(tolerance or own)
+    if failure is not None and (missing := _missing_program(shell_output(place))):
+        return CaseResult(version, "skip", f"this machine has no {missing}", wall_s=wall_s)
+    last_ns = max((one.t_ns for one in record.begun.values()), default=START_NS)
+    return CaseResult(
+        version, "pass" if failure is None else "fail", "" if failure is None else failure.text(),
+        judge.needed_us() if record.ended else None, judge.first_failure(own) is None,
+        judge.first_failure(Tolerance(MS_US)) is None, judge.first_failure(Tolerance(0)) is None,
+        (last_ns - START_NS) / 1e9, wall_s, text,
+    )  # fmt: skip
+
+
+def _missing_program(output: str) -> str:
+    """A program that the shell did not find, "" if it found all."""
+    for line in output.splitlines():
+        if line.endswith((": command not found", ": not found")):
+            return line.rsplit(":", 2)[-2].strip()
+    return ""

@@ -1,0 +1,116 @@
+"""The scripts of a kernel's source (tools/testing/selftests/net/packetdrill), unpacked once into the cache."""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...core.errors import KernelError, SpecError
+from ...guestkernel.cache import kernels_dir
+from ...guestkernel.source import PACKAGED, KernelSource
+from .addresses import VERSIONS, Version
+
+COLLECTION = "packetdrill"
+_FOLDER = "tools/testing/selftests/net/packetdrill"
+_RUNNER = "ksft_runner.sh"
+
+
+@dataclass(frozen=True, slots=True)
+class Scripts:
+    """Unpacked scripts. folder: theirs."""
+
+    folder: Path
+
+    def matching(self, pattern: str) -> list[Path]:
+        """The scripts of a name or pattern, with or without .pkt; a path to a script of one's own. Raises SpecError."""
+        if "/" in pattern:
+            own = Path(pattern).expanduser()
+            if not own.is_file():
+                raise SpecError(f"{COLLECTION}:{pattern}: there is no such file")
+            return [own]
+        names = {path.name: path for path in sorted(self.folder.glob("*.pkt"))}
+        wanted = pattern if pattern.endswith(".pkt") else f"{pattern}.pkt"
+        found = [path for name, path in names.items() if fnmatch.fnmatchcase(name, wanted)]
+        if not found:
+            near = ", ".join(list(names)[:4])
+            raise SpecError(f"{COLLECTION}:{pattern}: this source has no such script (it has {near}, ...)")
+        return found
+
+    def files(self, script: Path) -> tuple[Path, ...]:
+        """What a script's commands may run: the kernel's own files, and those beside a script of one's own."""
+        folders = dict.fromkeys((self.folder, script.parent.absolute()))
+        named = {
+            file.name: file
+            for folder in folders
+            for file in sorted(folder.iterdir())
+            if file.is_file() and file.suffix in (".sh", ".py")
+        }
+        return tuple(named.values())
+
+    @property
+    def versions(self) -> tuple[Version, ...]:
+        """The versions of IP that this source's runner plays every script in."""
+        runner = self.folder / _RUNNER
+        text = runner.read_text(errors="replace") if runner.is_file() else ""
+        return VERSIONS if "ipv4-mapped-ipv6" in text else VERSIONS[:2]
+
+
+def cached_scripts(identity: str) -> Scripts | None:
+    """The scripts of a source that were unpacked before."""
+    place = _place(identity)
+    return Scripts(place) if place.is_dir() else None
+
+
+def unpack_scripts(source: KernelSource) -> Scripts:
+    """The scripts of a source in the cache. Raises KernelError: it cannot be unpacked, or holds none."""
+    if (found := cached_scripts(source.identity)) is not None:
+        return found
+    place = _place(source.identity)
+    work = place.with_name(f".{place.name}.{os.getpid()}")
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    try:
+        folder = _unpacked(source, work)
+        if not any(folder.glob("*.pkt")):
+            raise KernelError(f"{source.path}: has no scripts in {_FOLDER}")
+        folder.rename(place)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return Scripts(place)
+
+
+def _place(identity: str) -> Path:
+    key = hashlib.sha256(identity.encode()).hexdigest()[:16]
+    return kernels_dir().parent / "selftests" / f"packetdrill-{key}"
+
+
+def _unpacked(source: KernelSource, work: Path) -> Path:
+    """Their folder, put below `work`."""
+    if source.kind == "directory":
+        folder = source.path / _FOLDER
+        if folder.is_dir():
+            shutil.copytree(folder, work / "scripts")
+        return work / "scripts"
+    tarball = source.path
+    if tarball.suffix == ".deb":
+        _run(["dpkg-deb", "-x", str(tarball), str(work / "package")])
+        tarball = work / f"package{PACKAGED}" / f"{source.text.partition(' ')[0]}.tar.xz"
+    command = ["tar", "-x", "--strip-components=1", "-C", str(work), "-f", str(tarball), "--wildcards"]
+    if tarball.name.endswith(".xz"):
+        command += ["-I", "xz -T0"]
+    _run([*command, f"*/{_FOLDER}"])
+    return work / _FOLDER
+
+
+def _run(command: list[str]) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise KernelError(f"{command[0]} is needed: {error}") from error
+    if done.returncode:
+        raise KernelError(f"{command[-1]} cannot be unpacked: {done.stderr.strip()[-300:]}")
