@@ -10,6 +10,7 @@
  *
  * Exit status: what the kernel's is (0 after a power-off); 2 wrong arguments, 77 this machine cannot.
  */
+#include "capture_slots.h"
 #include "cpu.h"
 #include "launch.h"
 
@@ -46,6 +47,7 @@ struct options {
 	const char *seed_library;
 	const char *terminal;
 	const char *user;
+	const char *capture_slots;
 	uint64_t seed;
 	uint64_t start_ns;
 	uint64_t memory_bytes;
@@ -75,6 +77,7 @@ static void usage(void)
 	    "  --no-root            a kernel before 6.12: without root= it would mount no root\n"
 	    "  --seccomp            a kernel of 6.16 or later: its programs are not traced (faster)\n"
 	    "  --any-cpu            in virtual time, too, the guest runs on every CPU: slower\n"
+	    "  --capture-slots FD:FD  captures go through this socket and this memory (capture_slots.h)\n"
 	    "  --seed-library PATH  seed.so (../lib/seed.so from here)");
 }
 
@@ -95,14 +98,23 @@ static uint64_t size(const char *text)
 static void parse(struct options *options, int argc, char **argv)
 {
 	static const struct option table[] = {
-	    {"kernel", required_argument, NULL, 'k'},	{"dir", required_argument, NULL, 'd'},
-	    {"seed", required_argument, NULL, 's'},	{"memory", required_argument, NULL, 'm'},
-	    {"mode", required_argument, NULL, 'c'},	{"start-ns", required_argument, NULL, 'n'},
-	    {"tmpdir", required_argument, NULL, 't'},	{"parent", required_argument, NULL, 'p'},
-	    {"any-cpu", no_argument, NULL, 'a'},	{"no-root", no_argument, NULL, 'r'},
-	    {"seccomp", no_argument, NULL, 'b'},	{"seed-library", required_argument, NULL, 'l'},
-	    {"terminal", required_argument, NULL, 'i'}, {"user", required_argument, NULL, 'u'},
-	    {"help", no_argument, NULL, 'h'},		{0},
+	    {"kernel", required_argument, NULL, 'k'},
+	    {"dir", required_argument, NULL, 'd'},
+	    {"seed", required_argument, NULL, 's'},
+	    {"memory", required_argument, NULL, 'm'},
+	    {"mode", required_argument, NULL, 'c'},
+	    {"start-ns", required_argument, NULL, 'n'},
+	    {"tmpdir", required_argument, NULL, 't'},
+	    {"parent", required_argument, NULL, 'p'},
+	    {"any-cpu", no_argument, NULL, 'a'},
+	    {"no-root", no_argument, NULL, 'r'},
+	    {"seccomp", no_argument, NULL, 'b'},
+	    {"seed-library", required_argument, NULL, 'l'},
+	    {"terminal", required_argument, NULL, 'i'},
+	    {"user", required_argument, NULL, 'u'},
+	    {"capture-slots", required_argument, NULL, 'o'},
+	    {"help", no_argument, NULL, 'h'},
+	    {0},
 	};
 	int option;
 
@@ -147,6 +159,9 @@ static void parse(struct options *options, int argc, char **argv)
 			break;
 		case 'i':
 			options->terminal = optarg;
+			break;
+		case 'o':
+			options->capture_slots = optarg;
 			break;
 		case 'l':
 			options->seed_library = optarg;
@@ -225,6 +240,33 @@ static void place(const char *path, int flags, int fd)
 		die(EXIT_CANNOT, "dup2: %s", strerror(errno));
 }
 
+/* Gives the two descriptors of --capture-slots their numbers. */
+static void place_capture_slots(const char *text)
+{
+	int from[2], to[2] = {CAPTURE_SOCKET_FD, CAPTURE_MEMORY_FD};
+	size_t i;
+	char end;
+
+	if (sscanf(text, "%d:%d%c", &from[0], &from[1], &end) != 2)
+		die(EXIT_USAGE, "--capture-slots: '%s' is not FD:FD", text);
+	/* either may have the number that the other is to have */
+	for (i = 0; i < 2; i++)
+		from[i] = fcntl(from[i], F_DUPFD, CAPTURE_MEMORY_FD + 1);
+	for (i = 0; i < 2; i++)
+		if (from[i] < 0 || dup2(from[i], to[i]) < 0)
+			die(EXIT_CANNOT, "--capture-slots %s: %s", text, strerror(errno));
+}
+
+/* Close all descriptors from `first` on, but for those of --capture-slots. */
+static void close_others(const struct options *options, int first)
+{
+	int fd;
+
+	for (fd = first; options->capture_slots && fd < CAPTURE_SOCKET_FD; fd++)
+		close(fd);
+	close_from(options->capture_slots ? CAPTURE_MEMORY_FD + 1 : first);
+}
+
 /* Gives the descriptors their numbers. Failures are reported before standard error becomes the console. */
 static void arrange(const struct options *options)
 {
@@ -232,7 +274,9 @@ static void arrange(const struct options *options)
 
 	/* relative paths mean the caller's directory, so they come before chdir(); numbers above 10 are free
 	 * again */
-	close_from(3);
+	if (options->capture_slots)
+		place_capture_slots(options->capture_slots);
+	close_others(options, 3);
 	place(options->kernel, O_RDONLY, KERNEL_FD);
 	place(options->seed_library ? options->seed_library : default_library(), O_RDONLY, SEED_FD);
 	place(tmp, O_RDONLY | O_DIRECTORY, TMP_FD);
@@ -253,8 +297,8 @@ int main(int argc, char **argv)
 						"rootflags=/",	  "ro",	      "init=/proc/self/cwd/init",
 						"con0=null,fd:1", "con=null", "fb_tunnels=none",
 						"quiet"};
-	char *const environment[] = {"HOME=/proc/self/cwd", "TMPDIR=/proc/self/fd/5",
-				     "LD_PRELOAD=/proc/self/fd/4", seed, NULL};
+	char *environment[6] = {"HOME=/proc/self/cwd", "TMPDIR=/proc/self/fd/5", "LD_PRELOAD=/proc/self/fd/4",
+				seed};
 	struct rlimit no_core = {0, 0};
 	size_t count = FIXED_ARGUMENTS;
 	int persona;
@@ -277,6 +321,8 @@ int main(int argc, char **argv)
 	snprintf(memory, sizeof(memory), "mem=%s", options.memory);
 	snprintf(start, sizeof(start), "time-travel-start=%" PRIu64, options.start_ns);
 	snprintf(seed, sizeof(seed), "NETWARP_SEED=%016" PRIx64, options.seed);
+	if (options.capture_slots)
+		environment[4] = "NETWARP_CAPTURE_SLOTS=1";
 	if (options.virtual) {
 		arguments[count++] = "time-travel=inf-cpu";
 		arguments[count++] = start;
@@ -289,7 +335,7 @@ int main(int argc, char **argv)
 	if (options.seccomp)
 		arguments[count++] = "seccomp=on";
 	open_console();
-	close_from((options.terminal ? TERMINAL_FD : TMP_FD) + 1);
+	close_others(&options, (options.terminal ? TERMINAL_FD : TMP_FD) + 1);
 	if (options.virtual && !options.any_cpu)
 		keep_on_one_cpu(CPU_FD);
 	fexecve(KERNEL_FD, arguments, environment);

@@ -7,7 +7,7 @@ netns-exec_SRC := guest/netns-exec.c guest/interfaces.c guest/launch.c
 # runs on other machines, too (docs/physical-hosts.md)
 netns-exec_LDFLAGS := -static
 LIBRARIES += seed.so
-seed.so_SRC := guest/seed.c
+seed.so_SRC := guest/seed.c guest/capture_slots.c
 # preloaded into the user's programs in virtual time: one that spins on the clock is put to sleep
 LIBRARIES += program-clock.so
 program-clock.so_SRC := guest/program_clock.c

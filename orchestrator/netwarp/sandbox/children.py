@@ -27,13 +27,22 @@ class Children:
         self.stopped = False
 
     @contextlib.contextmanager
-    def running(self, command: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-        """Start one, with its output in the file `log`; it is ended on leaving. Raises NoMoreChildren."""
+    def running(
+        self, command: Sequence[str], log: Path, descriptors: Sequence[int] = ()
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """Start one, with its output in the file `log` and these descriptors; it is ended on leaving. Raises
+        NoMoreChildren.
+        """
         with open(log, "wb") as output, self._lock:
             if self.stopped:
                 raise NoMoreChildren
             child = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                pass_fds=descriptors,
             )
             self._running.add(child)
         try:

@@ -88,12 +88,12 @@ class NetnsBackend(SandboxBackend):
             self.prepare(directory, PROBE, compiled)
             user = self.hand_over(PROBE, directory, [])
             try:
-                exit_text = self._boot(PROBE, directory, [] if user is None else user.arguments, SteadyClock())
+                ended = self._boot(PROBE, directory, [] if user is None else user.arguments, SteadyClock())
             except CellError as error:
                 return [_no_end(str(error))]
             records = records_left(directory.init_log)
             tails = (console_tail(file, 1) for file in (directory.log, directory.console))
-            output = next((tail[0] for tail in tails if tail), exit_text)
+            output = next((tail[0] for tail in tails if tail), ended.how)
         end = last(records, End)
         if end is None:
             return [_no_end(output)]

@@ -14,7 +14,8 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -32,6 +33,7 @@ from ..testbed.compile import Clock, Compiled, compile_cell
 from ..testbed.readback import verify
 from ..testbed.steps import to_text
 from .base import Interrupted
+from .capture_slots import CaptureSlots
 from .cell_verdict import (
     Verdict,
     check_captures,
@@ -57,6 +59,14 @@ FULL_BYTES = 1 << 16
 COMPRESSED = ("capture/*.pcap", "apps/*.ndjson", "init.ndjson")
 PROGRAM_FILES = ("init", "bin", "seed.so", ".uml")
 Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The end of a sandbox: that of its process in words, and the length of each capture that did not become a file."""
+
+    how: str
+    lengths: Mapping[str, int] = field(default_factory=dict)
 
 
 class SandboxBackend(abc.ABC):
@@ -87,6 +97,10 @@ class SandboxBackend(abc.ABC):
     def compile(self, cell: Cell) -> Compiled:
         """The cell's steps. Raises SpecError."""
         return compile_cell(cell, self.clock, self._secret)
+
+    def capture_slots(self, cell: Cell, directory: CellDir) -> CaptureSlots | None:
+        """What takes the cell's captures while its sandbox runs; None: the sandbox writes them as files."""
+        return None
 
     def clock_check(self, steady: SteadyClock) -> Check | None:
         """Checks that the clock of the cell's times was steady; None: nobody can set it."""
@@ -136,11 +150,11 @@ class SandboxBackend(abc.ABC):
                 owner = directory.root.stat()
                 user = self.hand_over(cell, directory, programs)
                 try:
-                    exit_text = self._boot(cell, directory, [] if user is None else user.arguments, steady)
+                    ended = self._boot(cell, directory, [] if user is None else user.arguments, steady)
                 finally:
                     if user is not None:
                         take_back(directory.root, owner)
-                verdict = self._settle(cell, directory, compiled, exit_text, before, steady)
+                verdict = self._settle(cell, directory, compiled, ended, before, steady)
             except CellError as error:
                 verdict = Verdict(Outcome.FAILED, str(error))
             return self._finish(cell, directory, run, verdict, started)
@@ -191,20 +205,25 @@ class SandboxBackend(abc.ABC):
             and (programs or not file.programs_only)
         ]
 
-    def _boot(self, cell: Cell, directory: CellDir, more: list[str], steady: SteadyClock) -> str:
-        """Run the sandbox to its end; returns how its process ended. Raises Interrupted, CellError (hang)."""
+    def _boot(self, cell: Cell, directory: CellDir, more: list[str], steady: SteadyClock) -> Ended:
+        """Run the sandbox to its end. Raises Interrupted, CellError (hang), OSError (captures cannot be written)."""
         arguments = [*self.command(cell, directory), *more]
-        try:
-            with self.children.running(arguments, directory.log) as sandbox:
-                hung = self._watch(cell, directory, sandbox, steady)
-        except NoMoreChildren:
-            raise Interrupted from None
+        lengths: dict[str, int] = {}
+        with contextlib.ExitStack() as stack:
+            if (slots := self.capture_slots(cell, directory)) is not None:
+                stack.callback(lambda: lengths.update(slots.finish()))
+                arguments += ["--capture-slots", ":".join(map(str, slots.descriptors))]
+            try:
+                with self.children.running(arguments, directory.log, slots.descriptors if slots else ()) as sandbox:
+                    hung = self._watch(cell, directory, sandbox, steady)
+            except NoMoreChildren:
+                raise Interrupted from None
         if self.children.stopped:
             raise Interrupted
         if hung:
             raise CellError(hung)
         status = sandbox.returncode
-        return f"killed by signal {-status}" if status < 0 else f"exit status {status}"
+        return Ended(f"killed by signal {-status}" if status < 0 else f"exit status {status}", lengths)
 
     def _watch(self, cell: Cell, directory: CellDir, sandbox: subprocess.Popen[bytes], steady: SteadyClock) -> str:
         """Read the console's progress marks until the sandbox ends. Returns the reason why it was given up, or ""."""
@@ -222,11 +241,11 @@ class SandboxBackend(abc.ABC):
         return ""
 
     def _settle(
-        self, cell: Cell, directory: CellDir, compiled: Compiled, exit_text: str, before: HostState, steady: SteadyClock
+        self, cell: Cell, directory: CellDir, compiled: Compiled, ended: Ended, before: HostState, steady: SteadyClock
     ) -> Verdict:
         """Judge what the sandbox left: its end, its apps, its captures, its read-backs."""
         records = records_left(directory.init_log)
-        verdict = judge(cell, directory, records, exit_text)
+        verdict = judge(cell, directory, records, ended.how)
         if verdict.outcome is not Outcome.COMPLETED and is_full(directory.root):
             # then cell-init's own words, its end record and the console may all be missing
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -234,7 +253,7 @@ class SandboxBackend(abc.ABC):
             checks, network = verify(compiled, records)
         except (ValueError, KeyError, IndexError) as error:
             checks, network = [Check("read-backs", False, f"cannot be decoded: {error}")], {}
-        checks += check_captures(cell, directory, records)
+        checks += check_captures(cell, directory, records, ended.lengths)
         checks += check_times(cell, directory, records, self.clock.late_ns)
         host = None
         if self.wall_clock:  # in virtual time the host plays no part, and equal cells have equal files

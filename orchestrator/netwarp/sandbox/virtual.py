@@ -24,6 +24,7 @@ from ..guestkernel.packaged import modules_of
 from ..guestkernel.seccomp import mode_of
 from ..store.run_dir import CellDir
 from ..testbed.compile import Clock
+from .capture_slots import CaptureSlots
 from .privileges import open_to_all
 from .sandbox import SandboxBackend
 
@@ -167,6 +168,10 @@ class VirtualBackend(GuestBackend):
     mode = "virtual"
     clock = Clock(t0_realtime_ns=T0_REALTIME_NS, late_ns=VIRTUAL_LATENESS_NS)
     wall_clock = False
+
+    def capture_slots(self, cell: Cell, directory: CellDir) -> CaptureSlots | None:
+        """Its captures go through memory: a guest that waits for it waits in no virtual time."""
+        return CaptureSlots(directory.capture, len(cell.captures)) if cell.captures else None
 
     def check(self) -> list[Problem]:
         """The lacks of this machine for the virtual clock."""

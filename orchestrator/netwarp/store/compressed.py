@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import os
+import shutil
+import struct
 from pathlib import Path
+from typing import BinaryIO
 
 import zstandard
 
 SUFFIX = ".zst"
 LEVEL = 3
+WINDOW_BYTES = 2 << 20
+"""Of LEVEL. A frame of no more bytes is a single segment, if its length is known at its beginning."""
+FRAME_BEGIN = struct.Struct("<IBB")
+"""Magic number, descriptor and window of a frame without a length; with one, that follows (RFC 8878 3.1.1)."""
+SHORT_LENGTH = 4
+"""Bytes of the length of a frame below 4 GiB; above, it has twice as many."""
 
 
 def packed(path: Path) -> Path:
@@ -23,15 +33,76 @@ def packed_bytes(data: bytes) -> bytes:
 
 def compress(path: Path, *, sync: bool = False) -> None:
     """Replace a file by name.zst, whole or not at all; sync: only once that is on the disk."""
+    with open(path, "rb") as source:
+        _compress(source, path.stat().st_size, path, sync)
+
+
+def _compress(source: BinaryIO, size: int, path: Path, sync: bool) -> None:
     target = packed(path)
     temporary = path.with_name(f".{target.name}")
-    with open(path, "rb") as source, open(temporary, "wb") as sink:
-        zstandard.ZstdCompressor(level=LEVEL).copy_stream(source, sink, size=path.stat().st_size)
+    with open(temporary, "wb") as sink:
+        zstandard.ZstdCompressor(level=LEVEL).copy_stream(source, sink, size=size)
         if sync:
-            sink.flush()
-            os.fsync(sink.fileno())
+            _sync(sink)
     os.replace(temporary, target)
-    path.unlink()
+    path.unlink(missing_ok=True)
+
+
+class GrowingFile:
+    """A file that is compressed while it grows. `close` makes name.zst, with the bytes that `compress` would make of
+    the whole file. Raises OSError.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.bytes = 0
+        self._path = path
+        self._target = path.with_name(f".{packed(path).name}")
+        self._begin = b""
+        self._frame: BinaryIO | None = None
+        self._compressor = zstandard.ZstdCompressor(level=LEVEL).compressobj()
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Append bytes to the file."""
+        self.bytes += len(data)
+        if self._frame is not None:
+            self._frame.write(self._compressor.compress(data))
+            return
+        self._begin += data
+        if self.bytes > WINDOW_BYTES:
+            frame = self._compressor.compress(self._begin)
+            self._begin = frame[: FRAME_BEGIN.size]
+            self._frame = open(self._target, "w+b")  # noqa: SIM115  closed by `close`
+            self._frame.write(bytes(FRAME_BEGIN.size + SHORT_LENGTH) + frame[FRAME_BEGIN.size :])
+
+    def close(self) -> None:
+        """Put name.zst onto the disk, in place of the file itself."""
+        if self._frame is None:
+            _compress(io.BytesIO(self._begin), self.bytes, self._path, sync=True)
+            return
+        with self._frame as frame:
+            frame.write(self._compressor.flush())
+            magic, descriptor, window = FRAME_BEGIN.unpack(self._begin)
+            long = self.bytes >> 8 * SHORT_LENGTH > 0
+            length = self.bytes.to_bytes(2 * SHORT_LENGTH if long else SHORT_LENGTH, "little")
+            begin = FRAME_BEGIN.pack(magic, descriptor | (3 if long else 2) << 6, window) + length
+            if long:  # which is known only now
+                frame.seek(FRAME_BEGIN.size + SHORT_LENGTH)
+                self._target.unlink()
+                with open(self._target, "xb") as longer:
+                    longer.write(begin)
+                    shutil.copyfileobj(frame, longer)
+                    _sync(longer)
+            else:
+                frame.seek(0)
+                frame.write(begin)
+                _sync(frame)
+        os.replace(self._target, packed(self._path))
+        self._path.unlink(missing_ok=True)
+
+
+def _sync(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def exists(path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,46 @@ def test_an_empty_file(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"")
     compressed.compress(tmp_path / "a")
     assert compressed.read(tmp_path / "a") == b""
+
+
+def like_a_capture(count: int) -> bytes:
+    """So many bytes, of which most were there before."""
+    draw = random.Random(count)
+    parts, made, known = [], 0, draw.randbytes(300)
+    while made < count:
+        parts.append(draw.randbytes(draw.randrange(10, 60)) + known * draw.randrange(5))
+        made += len(parts[-1])
+    return b"".join(parts)[:count]
+
+
+@pytest.mark.parametrize("piece", [262_144, 99_991])
+@pytest.mark.parametrize("count", [0, 24, 2 << 20, (2 << 20) + 1, (2 << 20) + 262_144, 9_000_001])
+def test_a_growing_file_has_the_bytes_of_a_whole_one(count: int, piece: int, tmp_path: Path) -> None:
+    data = like_a_capture(count)
+    (tmp_path / "whole").write_bytes(data)
+    compressed.compress(tmp_path / "whole")
+    growing = compressed.GrowingFile(tmp_path / "growing")
+    for begin in range(0, count, piece):
+        with memoryview(data) as view:
+            growing.write(view[begin : begin + piece])
+    growing.close()
+    assert growing.bytes == count
+    assert sorted(left.name for left in tmp_path.iterdir()) == ["growing.zst", "whole.zst"]
+    assert (tmp_path / "growing.zst").read_bytes() == (tmp_path / "whole.zst").read_bytes()
+
+
+def test_a_growing_file_of_4_gib(tmp_path: Path) -> None:
+    """Its length takes 8 bytes in the frame, not 4. (A file of zeros has no blocks on the disk.)"""
+    count = 1 << 32
+    with open(tmp_path / "whole", "wb") as whole:
+        whole.truncate(count)
+    compressed.compress(tmp_path / "whole")
+    growing, zeros = compressed.GrowingFile(tmp_path / "growing"), bytes(16 << 20)
+    for _ in range(count // len(zeros)):
+        growing.write(zeros)
+    growing.close()
+    assert sorted(left.name for left in tmp_path.iterdir()) == ["growing.zst", "whole.zst"]
+    assert (tmp_path / "growing.zst").read_bytes() == (tmp_path / "whole.zst").read_bytes()
 
 
 @pytest.mark.parametrize("data", [b"", b"no frame", zstandard.compress(LINES)[:-4]])

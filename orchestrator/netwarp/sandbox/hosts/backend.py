@@ -24,7 +24,7 @@ from ...testbed.layout import Devices
 from ...testbed.messages import Device
 from ..base import Interrupted
 from ..host_load import SteadyClock
-from ..sandbox import SandboxBackend
+from ..sandbox import Ended, SandboxBackend
 from ..virtual import WALL_CLOCK
 from .cell_run import OVER_FILE, T0_FILE, CellRun, run_on
 from .collect import clocks_of, merge
@@ -97,7 +97,7 @@ class HostsBackend(SandboxBackend):
 
     # a cell
 
-    def _boot(self, cell: Cell, directory: CellDir, more: list[str], steady: SteadyClock) -> str:
+    def _boot(self, cell: Cell, directory: CellDir, more: list[str], steady: SteadyClock) -> Ended:
         """Run the cell on its machines, and leave in its directory what a sandbox of this machine would."""
         placed = place(cell, self.inventory)
         names = [name for name in self.inventory.machines if name in placed.machine_of.values()]
@@ -134,7 +134,7 @@ class HostsBackend(SandboxBackend):
             raise
         if self.children.stopped:
             raise Interrupted
-        return f"no end record of {', '.join(silent)}" if silent else "ended"
+        return Ended(f"no end record of {', '.join(silent)}" if silent else "ended")
 
     def _run(self, cell: Cell, placed: Placement, connections: dict[str, MachineLink], events: Events) -> CellRun:
         programs = dict(self.held.launcher)
