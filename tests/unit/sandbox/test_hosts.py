@@ -22,7 +22,7 @@ from netwarp.sandbox.hosts.cell_run import devices_of as adopted
 from netwarp.sandbox.hosts.collect import clocks_of, merge, shift_capture
 from netwarp.sandbox.hosts.commands import Played
 from netwarp.sandbox.hosts.inventory import read_inventory
-from netwarp.sandbox.hosts.placement import place
+from netwarp.sandbox.hosts.placement import needs_of, place
 from netwarp.store.app_records import Object, Sample, read_app_log
 from netwarp.store.init_records import End, Proc, Ready, Start, Ticks, read_init_log
 from netwarp.store.ndjson import of_kind
@@ -52,6 +52,19 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Cell:
     spec = tmp_path_factory.mktemp("spec") / "example.toml"
     spec.write_text(EXAMPLE_SPEC)
     return plan_experiment(spec).cells[0]
+
+
+def test_a_cell_of_ipv6_needs_it_of_every_machine_and_no_interface_that_is_not_there_yet(tmp_path: Path) -> None:
+    spec = tmp_path / "example.toml"
+    spec.write_text(EXAMPLE_SPEC)
+    cell = plan_experiment(spec, sets={"default.link.family": "ipv6"}).cells[0]
+    placed = place(cell, inventory(**LAB))
+    compiled = compile_cell(cell, CLOCK, devices=devices_of(placed))
+    needs = needs_of(cell, compiled, placed)
+    assert set(needs) == {"a", "b", "r"}
+    of_ipv6 = {each for features in needs.values() for each in features if "ipv6" in each}
+    assert "sysctl:net/ipv6/conf/lo/disable_ipv6" in of_ipv6
+    assert {each.split("/")[3] for each in of_ipv6} == {"all", "default", "lo"}
 
 
 def test_a_cable_is_of_both_ends_though_one_names_it() -> None:

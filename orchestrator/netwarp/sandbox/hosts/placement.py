@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...core.types import Cell
+from ...plan.sysctls import EVERY_INTERFACE
 from ...testbed.agent_steps import forwarding
 from ...testbed.compile import Compiled
 from ...testbed.layout import Layout, make_layout
@@ -161,6 +162,7 @@ def needs_of(cell: Cell, compiled: Compiled, placed: Placement) -> dict[str, lis
         machines.setdefault(placed.machine_of[node], {})[feature] = None
 
     nodes = compiled.layout.namespaces
+    interfaces = {(each.namespace, each.name) for each in compiled.layout.interfaces()}
     for flow in cell.flows:
         for node in (flow.sender, flow.receiver):
             if flow.protocol in ("sctp", "mptcp"):
@@ -177,7 +179,12 @@ def needs_of(cell: Cell, compiled: Compiled, placed: Placement) -> dict[str, lis
     for (namespace, key), value in compiled.sysctls.items():
         if key == "net.ipv4.tcp_congestion_control":
             need(nodes[namespace], f"congestion:{value}")
-        need(nodes[namespace], f"sysctl:{key if '/' in key else key.replace('.', '/')}")
+        path = key if "/" in key else key.replace(".", "/")
+        folder, _, rest = path.partition("/conf/")
+        name, _, last = rest.partition("/")
+        if (namespace, name) in interfaces:  # not there yet: the one that every machine has stands for it
+            path = f"{folder}/conf/{EVERY_INTERFACE}/{last}"
+        need(nodes[namespace], f"sysctl:{path}")
     return {machine: list(features) for machine, features in machines.items()}
 
 

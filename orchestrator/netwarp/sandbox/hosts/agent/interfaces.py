@@ -27,7 +27,7 @@ SIOCETHTOOL = 0x8946
 SSET_INFO, GET_FEATURES, SET_FEATURES = 0x37, 0x3A, 0x3B
 ETH_SS_FEATURES = 4
 SIOCGIFFLAGS, SIOCSIFFLAGS, SIOCSIFMTU = 0x8913, 0x8914, 0x8922
-IFF_UP = 1
+IFF_UP, IFF_NOARP, IFF_MULTICAST = 1, 0x80, 0x1000
 NETLINK_ROUTE, RTMGRP_LINK = 0, 1
 
 
@@ -81,9 +81,9 @@ def flags(name: str) -> int:
     return int(struct.unpack("16sH14x", answer)[1])
 
 
-def set_up(name: str, up: bool) -> None:
-    """Administratively up or down."""
-    wanted = flags(name) & ~IFF_UP | (IFF_UP if up else 0)
+def set_flags(name: str, mask: int, values: int) -> None:
+    """Set those of the mask: IFF_UP and the like."""
+    wanted = flags(name) & ~mask | values & mask
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
         fcntl.ioctl(handle, SIOCSIFFLAGS, struct.pack("16sH14x", name.encode(), wanted))
 
@@ -99,6 +99,7 @@ def state_of(name: str) -> dict[str, Any]:
     return {
         "mtu": int(read("/sys/class/net/" + name + "/mtu") or 0),
         "up": bool(flags(name) & IFF_UP),
+        "asks": flags(name) & (IFF_NOARP | IFF_MULTICAST),
         "features": features(name),
         "sysctls": sysctls(name),
     }
@@ -109,7 +110,8 @@ def restore(name: str, before: dict[str, Any]) -> str:
     try:
         set_mtu(name, before["mtu"])
         restore_features(name, before["features"])
-        set_up(name, before["up"])
+        set_flags(name, IFF_NOARP | IFF_MULTICAST, before["asks"])  # a cell of IPv6 changes them
+        set_flags(name, IFF_UP, IFF_UP if before["up"] else 0)
         for _ in range(2):  # some follow from others
             for path, value in before["sysctls"].items():
                 if read("/proc/sys/net/" + path) != value:
@@ -118,7 +120,7 @@ def restore(name: str, before: dict[str, Any]) -> str:
         after = state_of(name)
     except OSError as error:
         return f"{name} cannot be put back: {error}"
-    wrong = [key for key in ("mtu", "up") if after[key] != before[key]]
+    wrong = [key for key in ("mtu", "up", "asks") if after[key] != before[key]]
     # what is available and active is the driver's to say: some learn it only when they are first set up
     asked = [(old[0] & old[1], old[0] & new[1]) for old, new in zip(before["features"], after["features"])]  # noqa: B905
     wrong += ["offloads"] if any(old != new for old, new in asked) else []
