@@ -21,6 +21,9 @@ FLOWS = {
     "TCP": "TCP, MPTCP",
     "messages": "netwarp's own senders",
     "cell": "of the cell",
+    "group": "of groups",
+    "measured": "of flows and links, with [measure]",
+    "link": "of links, with [measure]",
 }
 
 

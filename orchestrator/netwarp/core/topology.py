@@ -96,6 +96,28 @@ def find_route(
     return tuple(route)
 
 
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """A link of a route, and the interfaces, as (node, link), that see a packet right before it and right behind it."""
+
+    hop: DirectedLink
+    before: tuple[str, str]
+    after: tuple[str, str]
+
+
+def crossings(links: Sequence[LinkEnds], source: str, route: Sequence[DirectedLink]) -> tuple[Crossing, ...]:
+    """The links of a route from `source`. Before a node's link a packet is seen where it comes to that node; at the
+    source, where it leaves.
+    """
+    by_name = {link.name: link for link in links}
+    node, came, crossed = source, "", []
+    for hop in route:
+        to = _other_end(by_name[hop.link], node)
+        crossed.append(Crossing(hop, (node, came or hop.link), (to, hop.link)))
+        node, came = to, hop.link
+    return tuple(crossed)
+
+
 def next_edges(hosts: Collection[str], edges: Sequence[tuple[str, str, int]], at: Collection[str]) -> dict[str, int]:
     """Node -> index of the edge to take on the shortest way to the nodes `at`. Those nodes, and nodes without a way,
     are left out.

@@ -297,6 +297,8 @@ class Flow(Frozen, frozen=True):
     """The user's own program, if the flow is one."""
     group: str | msgspec.UnsetType = msgspec.UNSET
     """The flow of the spec of which this is one of many; unset it is no part of the JSON."""
+    size_class: str | msgspec.UnsetType = msgspec.UNSET
+    """The class of sizes of its group that it belongs to."""
 
     @property
     def is_page(self) -> bool:
@@ -381,6 +383,19 @@ class CapturePoint(Frozen, frozen=True):
     link: str
 
 
+class Measure(Frozen, frozen=True):
+    """What a spec asks to be measured beyond the metrics of every cell.
+
+    window_ns: the length of the windows of time. links: directions of links ("p1.forward") whose queue is measured.
+    fair_ratio, fair_hold_ns: a share is fair if it is that near to the equal one; it has to stay so for that long.
+    """
+
+    window_ns: int
+    links: tuple[str, ...]
+    fair_ratio: float
+    fair_hold_ns: int
+
+
 class GuestKernel(Frozen, frozen=True):
     """A guest kernel that the spec names for a cell.
 
@@ -421,6 +436,8 @@ class Cell(Frozen, frozen=True, kw_only=True):
     """Unit of each of the spec's own metrics."""
     kernel: GuestKernel | msgspec.UnsetType = msgspec.UNSET
     """The kernel that the spec names; unset it is no part of the JSON, and the cell runs on the back end's kernel."""
+    measure: Measure | msgspec.UnsetType = msgspec.UNSET
+    """Set where the spec has [measure]; unset it is no part of the JSON."""
 
     @property
     def id(self) -> str:

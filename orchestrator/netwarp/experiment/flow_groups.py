@@ -49,15 +49,24 @@ def names_in(layers: Sequence[Item]) -> dict[str, None]:
     for layer in layers:
         for name, item in layer.under("flow").items():
             names[name] = None
+            names |= {class_name(name, of_sizes): None for of_sizes in item.under("classes")}
             if isinstance(item.value, dict) and any(key in item.value for key in COUNTED):
                 most[name] = max(most.get(name, 0), item.integer("count") or MOST_FLOWS)
             elif isinstance(item.value, dict) and (like := item.text("like")):
                 most[name] = MOST_FLOWS if is_open(like) else most.get(like, 0)
+    for layer in layers:
+        for name in layer.texts("measure", "links") if layer.get("measure", "links") is not None else ():
+            names |= dict.fromkeys([name] if "." in name else [f"{name}.forward", f"{name}.backward"])
     for layer in layers:  # a default makes groups of all
         default = layer.get("default", "flow")
         if default is not None and any(key in default.table() for key in COUNTED):
             most |= {name: MOST_FLOWS for name in names if not most.get(name)}
     return names | {name_of(name, number): None for name, many in most.items() for number in range(1, many + 1)}
+
+
+def class_name(group: str, of_sizes: str) -> str:
+    """The name of a class of sizes of a group, as outputs say it."""
+    return f"{group}.{of_sizes}"
 
 
 class FlowsOfACell(msgspec.Struct, frozen=True):

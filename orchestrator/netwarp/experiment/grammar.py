@@ -167,6 +167,7 @@ FLOW: dict[str, Field] = {
     "from": Field("name", '"a"', pattern=True),
     "to": Field("name", '"b"', pattern=True),
     "count": Field("integer", "50", low=1, high=MOST_FLOWS),
+    "classes": Field("open", '{ mice = "100 kB", elephants = "1 GB" }'),
     "arrivals": Field("table", ARRIVALS_EXAMPLE, fields=ARRIVALS),
     "protocol": Field("choice", '"sctp"', choices=("tcp", "sctp", "mptcp", "udp", "icmp")),
     "program": Field("open", '"iperf3"', fields=PROGRAM),
@@ -211,10 +212,18 @@ SHAPE: dict[str, Field] = {
     "hops": Field("integer", "3", low=1, high=100),
     "pairs": Field("integer", "2", low=1, high=100),
 }
+FAIR: dict[str, Field] = {"within": RATIO, "for": quantity("time", example='"2 s"', low=MS)}
+MEASURE: dict[str, Field] = {
+    "windows": quantity("time", example='"1 s"', low=MS),
+    "links": Field("names", '["bottleneck.forward"]'),
+    "fair": Field("table", '{ within = "20 %", for = "2 s" }', fields=FAIR),
+}
+"""What is measured beyond the metrics of every cell."""
 RESOLVED: dict[str, Field] = {
     "duration": quantity("time", example='"100 s"', low=MS, high=86400 * S),
     "captures": Field("open", '"hosts", "all", or ["a.p1", "b.p1"]'),
     "kernel": Field("text", '"6.1"'),
+    "measure": Field("table", '{ windows = "1 s", links = ["bottleneck.forward"] }', fields=MEASURE),
     "shape": Field("table", '{ kind = "chain", hops = 3 }', fields=SHAPE),
     "parameter": Field("open", '{ rate = "1 Mbit/s" }'),
     "default": Field(

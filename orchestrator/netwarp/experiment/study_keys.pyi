@@ -265,6 +265,7 @@ class FlowKeys(TypedDict, total=False):
     from_: Name  # "a"
     to: Name  # "b"
     count: int  # 50
+    classes: object  # { mice = "100 kB", elephants = "1 GB" }
     arrivals: ArrivalsKeys  # { process = "poisson", rate = "5 /s", size = "30 kB" }
     protocol: Literal["tcp", "sctp", "mptcp", "udp", "icmp"] | str  # "sctp"
     program: ProgramKeys | str | Sequence[object]  # "iperf3"
@@ -303,6 +304,15 @@ class ShapeKeys(TypedDict, total=False):
     hops: int  # 3
     pairs: int  # 2
 
+class FairKeys(TypedDict, total=False):
+    within: str  # "1 %"
+    for_: str  # "2 s"
+
+class MeasureKeys(TypedDict, total=False):
+    windows: str  # "1 s"
+    links: Names  # ["bottleneck.forward"]
+    fair: FairKeys  # { within = "20 %", for = "2 s" }
+
 class DefaultKeys(TypedDict, total=False):
     node: NodeKeys  # [node.a] with kind = "host"
     link: LinkKeys  # [link.p1] with between = ["a", "b"]
@@ -317,6 +327,7 @@ class ResolvedKeys(TypedDict, total=False):
     duration: str  # "100 s"
     captures: object  # "hosts", "all", or ["a.p1", "b.p1"]
     kernel: str  # "6.1"
+    measure: MeasureKeys  # { windows = "1 s", links = ["bottleneck.forward"] }
     shape: ShapeKeys  # { kind = "chain", hops = 3 }
     parameter: object  # { rate = "1 Mbit/s" }
     default: DefaultKeys  # [default.link] with mtu = "1500 B"
@@ -716,6 +727,7 @@ class Flow(Handle):
     from_: Key
     to: Key
     count: Key
+    classes: Key
     arrivals: Arrivals
     protocol: Key
     program: Program

@@ -17,10 +17,10 @@ from ..core.metrics.packet_names import NoPackets, Packets
 from ..core.types import Cell, Check, Flow, Measurement, reversed_flow
 from ..store import compressed
 from ..store.app_records import AppRecord, InForce, Summary, read_app_log
-from ..store.derived import CellEvent, CellSeries, FlowSeries, NearPacket
+from ..store.derived import CellEvent, CellSeries, CellWindows, FlowSeries, NearPacket
 from ..store.ndjson import last
 from ..store.run_dir import CellDir, write_json, write_packed_json
-from ..testbed.layout import make_layout
+from ..testbed.layout import Layout, make_layout
 from . import make_series
 from .capture_point import CapturePoint, captured_links, read_point
 from .cell_records import CellRecords, kernel_counters, read_cell_records
@@ -36,9 +36,11 @@ from .checks import (
     within_clocks,
 )
 from .event_rows import flow_events, timeline_events
+from .fairness import convergence_times, courses, windows_of
 from .flow_packets import check_ports, packets_at_both_ends
 from .groups import flow_metrics, without_values
 from .groups.counters import agent_metrics, aqm_metrics, counted_at_end, cpu_metrics, mark_checks, policer_metrics
+from .groups.flow_groups import group_metrics
 from .groups.flow_sharing import flow_sharing_metrics, jain_index
 from .groups.traffic import datagram_metrics, datagrams_at
 from .kernel_samples import path_traces, read_samples, read_trace, trace_check, with_thresholds
@@ -46,6 +48,8 @@ from .named_packets import NamedPackets
 from .observation import FlowObservation, moments_of, program_end, program_window, window_of
 from .packets_around_fault import packets_around_fault
 from .page_objects import pages_check
+from .passages import PassageReader, link_metrics
+from .window_series import cell_windows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,17 +85,28 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
     of_the_cell["jain_index"] = jain_index([result.metrics["goodput_bit_s"] for result in results.values()])
     of_the_cell |= aqm_metrics(cell, counted) | agent_metrics(cell, directory, records.rules)
     of_the_cell |= policer_metrics(cell, records.policers)
+    asked = _asked(cell, cell_dir, layout, records, {name: each.observation for name, each in results.items()})
+    if asked is not None:
+        shared = {name: metrics | asked.flows[name] for name, metrics in shared.items()}
+        of_the_cell |= asked.of_the_cell
     measurements: list[Measurement] = []
+    of_flows: dict[str, dict[str, float | None]] = {}
     without: dict[str, list[str]] = {}
     for flow in cell.flows:
         every = results[flow.name].metrics | shared[flow.name]
         metrics, without[flow.name], clocks = within_clocks(flow, every, records.ready)
         checks += clocks
+        of_flows[flow.name] = metrics
         own, failed = _own_metrics(cell, flow, metrics, _named(results[flow.name].observation))
         measurements += _measurements(cell, flow, metrics | own)
         checks += results[flow.name].checks + failed
         if flow.program is not None and flow.protocol != "icmp":
             measurements += _other_direction(cell, flow, directory, points, records)
+    others = group_metrics(cell, of_flows) | ({} if asked is None else asked.links)
+    for name, metrics in others.items():
+        measurements += [
+            Measurement(cell.id, name, metric, value, unit_of(metric)) for metric, value in metrics.items()
+        ]
     measurements += [
         Measurement(cell.id, "", name, of_the_cell[name], METRICS[name].unit)
         for name in sorted(CELL_METRICS)
@@ -111,10 +126,49 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
     pages = {flow.name: results[flow.name].observation.page_objects for flow in cell.flows if flow.is_page}
     if pages:
         write_packed_json(directory.pages, pages)
+    if asked is not None:
+        write_packed_json(directory.windows, asked.windows)
     if any(without.values()):
         write_json(directory.clock_limits, without)
     write_json(directory.packets, capture_digests(directory.capture))
     write_json(directory.checks, checks)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Asked:
+    """What [measure] asks for: metrics of flows, of directions of links and of the cell, and its windows of time."""
+
+    flows: dict[str, dict[str, float | None]]
+    links: dict[str, dict[str, float | None]]
+    of_the_cell: dict[str, float | None]
+    windows: CellWindows
+
+
+def _asked(
+    cell: Cell, cell_dir: Path, layout: Layout, records: CellRecords, flows: Mapping[str, FlowObservation]
+) -> _Asked | None:
+    asked = cell.measure
+    if not asked:
+        return None
+    reader = PassageReader(cell, cell_dir, layout, records.ready.t0_realtime_ns)
+    over_paths = {flow.name: reader.of_flow(flow) for flow in cell.flows}
+    over_links = {name: reader.of_link(name) for name in asked.links}
+    runs = courses(flows)
+    windows = windows_of(runs, asked.window_ns, cell.duration_ns)
+    converged = convergence_times(runs, asked)
+    indices = [value for value in windows.jain() if value is not None]
+    return _Asked(
+        flows={
+            name: {**passages.metrics(), "convergence_time_s": converged.get(name)}
+            for name, passages in over_paths.items()
+        },
+        links={name: {**each.metrics(), **link_metrics(cell, name, each)} for name, each in over_links.items()},
+        of_the_cell={
+            "jain_windows_mean_index": sum(indices) / len(indices) if indices else None,
+            "jain_windows_least_index": min(indices, default=None),
+        },
+        windows=cell_windows(cell, asked, windows, flows, over_paths, over_links),
+    )
 
 
 def capture_digests(captures: Path) -> dict[str, str]:

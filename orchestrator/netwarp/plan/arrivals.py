@@ -14,6 +14,7 @@ from ..experiment.arrivals import Arrivals
 from ..experiment.flow_groups import name_of
 from ..experiment.grammar import MOST_FLOWS
 from ..experiment.problems import Problems
+from .flows import with_class
 from .routes import Routed
 
 
@@ -22,12 +23,12 @@ def drawn_flows(routed: Sequence[Routed], seed: int, problems: Problems) -> tupl
     its patterns, one for each pair of hosts. Too many flows, or none that arrives, is a problem.
     """
     flows: list[Flow] = []
-    patterns: dict[str, list[Flow]] = {}
+    patterns: dict[str, list[Routed]] = {}
     for each in routed:
         if each.arrivals is None:
             flows.append(each.drawn(seed))
         else:
-            patterns.setdefault(str(each.flow.group), []).append(each.flow)
+            patterns.setdefault(str(each.flow.group), []).append(each)
     of_group = {str(each.flow.group): each.arrivals for each in routed if each.arrivals is not None}
     for group, arrivals in of_group.items():
         room = MOST_FLOWS - len(flows)
@@ -40,7 +41,7 @@ def drawn_flows(routed: Sequence[Routed], seed: int, problems: Problems) -> tupl
     return tuple(flows)
 
 
-def _arriving(group: str, arrivals: Arrivals, patterns: Sequence[Flow], seed: int, room: int) -> Iterator[Flow]:
+def _arriving(group: str, arrivals: Arrivals, patterns: Sequence[Routed], seed: int, room: int) -> Iterator[Flow]:
     """The flows of a group in the order of their starts; one more than there is room for, where there are too many."""
     gaps, sizes = (_uniform(f"{seed}/arrivals/{group}/{what}") for what in ("gap", "size"))
     at_s = 0.0
@@ -53,13 +54,15 @@ def _arriving(group: str, arrivals: Arrivals, patterns: Sequence[Flow], seed: in
         if start_ns >= arrivals.until_ns:
             return
         pattern = patterns[number % len(patterns)]
-        yield msgspec.structs.replace(
-            pattern,
+        flow = msgspec.structs.replace(
+            pattern.flow,
             name=name_of(group, number + 1),
-            port=patterns[0].port + number,
+            port=patterns[0].flow.port + number,
             start_ns=start_ns,
             total_bytes=arrivals.sizes.at(next(sizes)),
+            size_class=msgspec.UNSET,
         )
+        yield with_class(flow, pattern.classes)
 
 
 def _uniform(name: str) -> Iterator[float]:

@@ -23,6 +23,7 @@ from .capture_points import read_captures
 from .combine import Combination
 from .flows import Flows
 from .impairments import finish
+from .measurements import read_measure, with_points_of
 from .network import SIDES, Network, check_linked, check_switches
 from .packet_rules import check_packet_rules
 from .resolve import resolve
@@ -100,6 +101,8 @@ class CellPlanner:
         planned = timeline.read(resolved.events, self._problems)
         built = tuple(draft.built(shapes[name, "forward"], shapes[name, "backward"]) for name, draft in links.items())
         captures = read_captures(resolved.top, nodes, built, routed, self._problems)
+        asked = read_measure(resolved.top, built, self._problems)
+        captures = with_points_of(captures, asked, built, routed)
         named_kernel = top.text("kernel")
         kernel = self._builds(named_kernel) if named_kernel else None
         if self._sysctls is not None:
@@ -135,6 +138,7 @@ class CellPlanner:
                 metrics=metrics,
                 metric_units=units,
                 kernel=msgspec.UNSET if kernel is None else kernel,
+                measure=msgspec.UNSET if asked is None else asked,
             )
             for number in numbers
         )

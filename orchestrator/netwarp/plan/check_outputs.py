@@ -5,12 +5,10 @@ cell.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
 
-from ..core.metrics.catalogue import CELL_METRICS
 from ..core.outputs import (
     EXPERIMENT,
     FLOW,
@@ -25,13 +23,11 @@ from ..core.outputs import (
     matches,
 )
 from ..core.types import Cell, to_json
-from ..core.units import listed
 from ..experiment import Problems, Spec
 from ..experiment.factors import ExperimentSpec
-from ..experiment.flow_groups import ANY, matching
-from ..experiment.problems import nearest
 from ..experiment.toml_positions import Item
 from .combine import Combination
+from .output_flows import OutputFlows
 
 Wanted = TypeVar("Wanted", Table, Figure, TimeSeries, Answer)
 
@@ -243,31 +239,32 @@ def _shown(selector: Levels) -> str:
     return "{ " + ", ".join(f"{factor} = {' or '.join(levels)}" for factor, levels in selector.items()) + " }"
 
 
-def with_flows(spec: Spec, claims: Sequence[Claim], flows: Sequence[str], groups: Mapping[str, int]) -> dict[str, Any]:
+def with_flows(spec: Spec, claims: Sequence[Claim], cells: Sequence[Cell]) -> dict[str, Any]:
     """The members of Outputs with their flows filled in: the only flow of the cells, if the output names none and FLOW
     is not among its axes.
 
-    claims: of the spec and of its columns. flows: of the cells of this run. A flow that an output names need not be
-    among them: a run may hold a part of the experiments. groups: group -> its flows, of the flows that `count` makes.
+    claims: of the spec and of its columns. A flow that an output names need not be among those of the cells: a run may
+    hold a part of the experiments.
     """
     problems = Problems()
-    known = _Flows(problems, flows, groups)
+    known = OutputFlows(cells, problems)
 
     def resolve(section: str, output: Wanted, several: Sequence[str] = ()) -> Wanted:
         item = _place(spec, section, output.name, "flow")
         metric = "" if isinstance(output, TimeSeries) else output.metric
-        chosen = known.of_output(item, metric, output.flows, several)
+        pooled = isinstance(output, Figure) and output.distribution
+        chosen = known.of_output(item, metric, output.flows, along=FLOW in several, pooled=pooled)
         return msgspec.structs.replace(output, flows=chosen)
 
     def events(table: EventTable) -> EventTable:
         item = _place(spec, "table", table.name, "flow")
-        (flow,) = known.of_output(item, "", (table.flow,) if table.flow else (), ())
+        (flow,) = known.of_output(item, "", (table.flow,) if table.flow else (), along=False)
         return msgspec.structs.replace(table, flow=flow)
 
     resolved = {
         "tables": tuple(resolve("table", table, table.axes) for table in spec.tables),
         "figures": tuple(resolve("figure", figure, figure.axes) for figure in spec.figures),
-        "claims": tuple(known.claim(spec, claim) for claim in claims),
+        "claims": tuple(_claim_with_flow(spec, claim, known, problems) for claim in claims),
         "time_series": tuple(resolve("figure", each, (FLOW,) if each.flows else ()) for each in spec.time_series),
         "event_tables": tuple(events(table) for table in spec.event_tables),
         "answers": tuple(resolve("answer", answer, answer.axes) for answer in spec.answers),
@@ -276,63 +273,16 @@ def with_flows(spec: Spec, claims: Sequence[Claim], flows: Sequence[str], groups
     return resolved
 
 
-_AXES = 'rows = ["flow"]'
-
-
-@dataclass(frozen=True, slots=True)
-class _Flows:
-    """The flows of the cells of a run, which outputs name by names and patterns. Mistakes are collected."""
-
-    problems: Problems
-    flows: Sequence[str]
-    groups: Mapping[str, int]
-
-    def of_output(self, item: Item, metric: str, named: tuple[str, ...], axes: Sequence[str]) -> tuple[str, ...]:
-        """The flows of an output; exactly one, unless FLOW is among its axes. "": for a metric of the whole cell."""
-        if metric in CELL_METRICS:
-            if FLOW in axes:
-                said = f"{metric} is a metric of the whole cell, which has no flow; leave it out of the axes"
-                self.problems.add(item, said)
-            return ("",)
-        chosen = tuple(dict.fromkeys(flow for name in named for flow in self._named(item, name)))
-        if FLOW in axes:
-            return chosen
-        if len(chosen) > 1:
-            said = f"names {len(chosen)} flows, and none of its axes tells them apart; for example {_AXES}"
-            self.problems.add(item, said)
-        if not named and len(self.flows) > 1:
-            self.problems.add(item, f"{self._question()}, or {_AXES} for all")
-        return chosen[:1] or (self.flows[0],)
-
-    def _question(self) -> str:
-        return f'of which flow? name one: {listed(self.flows)}; for example flow = "{self.flows[0]}"'
-
-    def _named(self, item: Item, name: str) -> list[str]:
-        """The flows that a name or a pattern means."""
-        if name in self.groups and name not in self.flows:
-            self.problems.add(item, f'"{name}" is {self.groups[name]} flows; write "{name}*" for all, or one of them')
-        if ANY not in name:
-            return [name]
-        found = matching(name, self.flows)
-        if not found:
-            self.problems.add(item, f'no flow of these cells fits "{name}"{nearest(name, self.flows)}')
-        return found
-
-    def claim(self, spec: Spec, claim: Claim) -> Claim:
-        """A claim with the flow for those of its selectors that name none."""
-        if not claim.metric:
-            return claim
-        of_cell = claim.metric in CELL_METRICS
-        flow = "" if of_cell else claim.flow or (self.flows[0] if len(self.flows) == 1 else "")
-        for side, selector in selectors(claim):
-            item = _place(spec, "claim", claim.name, claim.over if claim.over == FLOW else side)
-            chosen = selector.get(FLOW, ())
-            if len(chosen) > 1:
-                said = f"the selector {_shown(selector)} names {len(chosen)} flows; it must name one"
-                self.problems.add(item, said)
-            if chosen and of_cell:
-                said = f"{claim.metric} is a metric of the whole cell, which has no flow; leave it out"
-                self.problems.add(item, said)
-            if not chosen and not flow and not of_cell:
-                self.problems.add(_place(spec, "claim", claim.name, "flow"), self._question())
-        return msgspec.structs.replace(claim, flow=flow)
+def _claim_with_flow(spec: Spec, claim: Claim, known: OutputFlows, problems: Problems) -> Claim:
+    """A claim with the flow for those of its selectors that name none."""
+    if not claim.metric:
+        return claim
+    flow, question = known.of_claim(claim.metric, claim.flow)
+    for side, selector in selectors(claim):
+        item = _place(spec, "claim", claim.name, claim.over if claim.over == FLOW else side)
+        chosen = selector.get(FLOW, ())
+        if wrong := known.problem_of_selector(claim.metric, chosen, _shown(selector)):
+            problems.add(item, wrong)
+        if not chosen and question:
+            problems.add(_place(spec, "claim", claim.name, "flow"), question)
+    return msgspec.structs.replace(claim, flow=flow)

@@ -10,7 +10,7 @@ import msgspec
 
 from ..core.types import Flow, Node, OptionValue, PrimarySwitch, Program, Protocol
 from ..experiment.arrivals import Arrivals, read_arrivals
-from ..experiment.fields import Reader
+from ..experiment.fields import NAME, Reader, read_quantity
 from ..experiment.grammar import FLOW, SWITCH
 from ..experiment.options import RFC3390, SCHEDULE, read_options, read_schedule
 from ..experiment.page_flows import NOT_OF_PAGES, read_page
@@ -71,8 +71,10 @@ class Flows:
             routed = self._flow(name, FIRST_PORT + number, reader)
             if routed is None:
                 continue
+            classes = self._classes(reader, name in groups)
             if name in groups:
-                routed = replace(routed, flow=msgspec.structs.replace(routed.flow, group=groups[name]))
+                flow = msgspec.structs.replace(routed.flow, group=groups[name])
+                routed = replace(routed, flow=with_class(flow, classes), classes=classes)
             place = (routed.flow.receiver, routed.flow.port)
             if place in ports:
                 reader.problem("port", f'flow "{ports[place]}" has this port at "{place[0]}" already; give another')
@@ -153,6 +155,27 @@ class Flows:
             receiver_options=options["receiver"],
         )
         return Routed(flow, routes, self._phase(start, stop, reader), self._arrivals(start, reader))
+
+    def _classes(self, reader: Reader, grouped: bool) -> dict[str, int]:
+        """Class of sizes -> the largest size in it, the smaller ones first."""
+        item = reader.item.get("classes")
+        if item is None:
+            return {}
+        example = FLOW["classes"].example
+        if not grouped:
+            reader.problem("classes", "is of many flows, which count or arrivals make")
+        if not isinstance(item.value, dict) or not item.value:
+            reader.wrong("classes", f"must be a table of names and largest sizes; for example {example}")
+        bounds: dict[str, int] = {}
+        for name, child in item.table().items():
+            largest = read_quantity(child, FLOW["bytes"], self._problems)
+            if not NAME.fullmatch(name):
+                self._problems.add(child, f'"{name[:40]}" is no name of a class; for example classes = {example}')
+            if largest is not None and bounds and largest.value <= max(bounds.values()):
+                self._problems.add(child, f"must be above the class before it; for example classes = {example}")
+            if largest is not None:
+                bounds[name] = int(largest.value)
+        return bounds
 
     def _arrivals(self, start_ns: int, reader: Reader) -> Arrivals | None:
         item = reader.item.get("arrivals")
@@ -290,6 +313,13 @@ def room_of(routes: Sequence[Route], path_mtu_bytes: int | None = None) -> int:
     """
     mtu = min(route.mtu_bytes for route in routes)
     return min(mtu, path_mtu_bytes or mtu) - max(route.ip_family.header_bytes for route in routes)
+
+
+def with_class(flow: Flow, classes: Mapping[str, int]) -> Flow:
+    """The flow with its class of sizes: the first that it is not too large for."""
+    size = flow.total_bytes
+    fits = [name for name, largest in classes.items() if size is not None and size <= largest]
+    return msgspec.structs.replace(flow, size_class=fits[0]) if fits else flow
 
 
 def rfc3390_window_packets(segment_bytes: int) -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from ..core.errors import SpecError
@@ -103,10 +101,7 @@ def make_plan(
 def _plan(
     spec: Spec, cells: list[Cell], everything: list[Asked], seed: int, repetitions: int, filters: list[str]
 ) -> Plan:
-    flows = list(dict.fromkeys(flow.name for cell in cells for flow in cell.flows))
-    groups = [Counter(flow.group for flow in cell.flows if isinstance(flow.group, str)) for cell in cells]
-    most = {name: max(group[name] for group in groups) for name in dict.fromkeys(itertools.chain(*groups))}
-    outputs = with_flows(spec, claims_of(spec, everything), flows, most)
+    outputs = with_flows(spec, claims_of(spec, everything), cells)
     used = {each.metric.name for each in spec.own_metrics} | {claim.metric for claim in outputs["claims"]}
     used |= {metric for answer in outputs["answers"] for metric in answer.metrics}
     for output in (*outputs["tables"], *outputs["figures"]):

@@ -21,6 +21,8 @@ from ..experiment.toml_positions import Item
 from .combine import Combination
 
 MOST_OF_A_KIND = 1000
+OF_A_CELL = ("duration", "captures", "kernel", "measure")
+"""Keys of the top that are the cell's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ def resolve(spec: Spec, levels: Combination, problems: Problems) -> Resolved:
     nodes = {name: stacks.node(item) for name, item in sections["node"].items()}
     made = expand_groups(sections["flow"], sections["node"], sections["link"], problems)
     flows = {name: stacks.flow(item, sections["node"]) for name, item in made.items.items()}
-    top = {key: child for key, child in document.table().items() if key in ("duration", "captures", "kernel")}
+    top = {key: child for key, child in document.table().items() if key in OF_A_CELL}
     filled = substitute(document.with_value(top), values)
     return Resolved(filled, nodes, sections["link"], flows, made.groups, sections["event"], parameters)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -45,6 +45,8 @@ class Routed:
     """The flow's start is delayed by a uniform draw between these (ns, inclusive)."""
     arrivals: Arrivals | None = None
     """Of a pattern of flows that arrive at random (arrivals.py)."""
+    classes: Mapping[str, int] = field(default_factory=dict)
+    """Of its group: class of sizes -> the largest size in it."""
 
     def drawn(self, seed: int) -> Flow:
         """The flow with its start drawn."""

@@ -24,6 +24,7 @@ from ..core.outputs import (
     matches,
 )
 from ..core.schedule_levels import PacketSchedule
+from ..core.subjects import groups_of, links_of
 from ..core.types import Cell, Frozen
 
 PLAN_FORMAT = 1
@@ -124,8 +125,9 @@ class Plan(Outputs, frozen=True, kw_only=True):
 
     @property
     def dimensions(self) -> tuple[PlannedFactor, ...]:
-        """The names that axes and selectors may use: the factors, and the flows of the cells."""
+        """The names that axes and selectors may use: the factors, and the flows, groups and links of the cells."""
         flows = dict.fromkeys(flow.name for cell in self.cells for flow in cell.flows)
+        flows |= dict.fromkeys(name for cell in self.cells for name in (*groups_of(cell), *links_of(cell)))
         return (*self.factors, PlannedFactor(FLOW, FLOW, tuple(Level(name, name) for name in flows)))
 
     @property

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..core.outputs import FLOW
+from ..core.subjects import shown_subjects
 from .figures.line import line_key
 from .figures.over_time import curve_key, varying
 from .result_tables import levels_of
@@ -88,7 +89,8 @@ def _lines(data: RunData) -> dict[str, list[_Drawn]]:
         for result in data.cells:
             if not data.selection.has(result.cell, figure.where):
                 continue
-            for flow in [each.name for each in result.cell.flows] if FLOW in figure.lines else [""]:
+            shown = shown_subjects(result.cell, figure.metric, figure.flows, pooled=figure.distribution)
+            for flow in shown if FLOW in figure.lines else [""]:
                 every = {**result.cell.factors, FLOW: flow}
                 place, its = levels_of(every, figure.lines), frozenset((name, every[name]) for name in telling)
                 common[place] = common.get(place, its) & its

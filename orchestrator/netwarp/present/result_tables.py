@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ..core.numbers import MINUS, THIN, decimals, fixed, plain, readable, scale
 from ..core.outputs import EXPERIMENT, FLOW, Figure, Table
+from ..core.subjects import subjects
 from ..plan.notes import buffer_notes
 from ..plan.types import in_level_order
 from ..store.tables import number
@@ -64,7 +65,7 @@ def read_entries(data: RunData, output: Table | Figure) -> Entries:
     places: dict[tuple[str, ...], list[str]] = {}
     results = [result for result in data.cells if data.selection.has(result.cell, output.where)]
     for result in results:
-        for flow in [each.name for each in result.cell.flows] if FLOW in factors else [""]:
+        for flow in subjects(result.cell, output.metric) if FLOW in factors else [""]:
             places.setdefault(levels_of({**result.cell.factors, FLOW: flow}, factors), []).append(result.id)
     entries = tuple(_entry(row, factors, sources, places) for row in data.tables.get(data.plan.rows_of(output), ()))
     used = tuple(source for source in sources if any(source in entry.references for entry in entries))

@@ -10,7 +10,7 @@ from ..core.outputs import Answer, EventTable, Figure, Statistic, Table, TimeSer
 from ..core.types import Cell, CellOutcome, Outcome
 from ..core.units import counted
 from ..plan.types import Plan, Selection, in_level_order
-from ..store.derived import CellSeries, Exchange, FlowSeries, Sampled
+from ..store.derived import CellSeries, CellWindows, Exchange, FlowSeries, Sampled
 from ..store.run_dir import RunDir, read_json
 from .run_results import CellFlow, RepeatedValue, Results
 from .verdicts import Decided
@@ -207,6 +207,30 @@ def series_rows(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir, fi
                 rows += [(*named, path, series, unit, t_s, float(v)) for t_s, v in points if low <= t_s <= high]
     flows = ("flow",) if several else ()
     return Rows(plan.rows_of(figure), ("cell_id", *_factors(plan), *flows, *SERIES_COLUMNS), tuple(rows))
+
+
+WINDOW_COLUMNS = ("flow", "series", "unit", "t_s", "value")
+
+
+def window_rows(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir) -> Rows:
+    """windows.csv: a row for each number of each window of time of each COMPLETED cell that has [measure].
+
+    t_s: the beginning of the window, from T0. flow: as in measurements.csv. An empty value: there was nothing to
+    measure.
+    """
+    return Rows("windows", ("cell_id", *WINDOW_COLUMNS), _window_rows(plan, outcomes, run))
+
+
+def _window_rows(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir) -> Iterator[tuple[Field, ...]]:
+    for cell in plan.cells:
+        name = cell.id
+        outcome = outcomes.get(name)
+        if not cell.measure or outcome is None or outcome.outcome is not Outcome.COMPLETED:
+            continue
+        windows = read_json(run.cell(name).windows, CellWindows)
+        for each in windows.series:
+            for number, value in enumerate(each.values):
+                yield name, each.subject, each.series, each.unit, number * windows.window_s, value
 
 
 def event_rows(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir, table: EventTable) -> Rows:

@@ -11,6 +11,7 @@ from operator import attrgetter
 
 from ..core.metrics.catalogue import METRICS
 from ..core.outputs import FLOW, Answer, Figure, Levels, Table
+from ..core.subjects import groups_of, subjects
 from ..core.types import Cell, CellOutcome, Measurement, Outcome
 from ..plan.types import Plan, Selection
 from .statistics import Estimate, estimate
@@ -191,7 +192,11 @@ class Results:
     def cell_flows(self, output: Table | Figure | Answer) -> Iterator[CellFlow]:
         """The flows that an output shows, of the cells it is about, in the order of the plan."""
         chosen = set(output.flows) or self._flows.get(output.metric)
+        pooled = isinstance(output, Figure) and output.distribution
         for cell in self.cells(output.where):
-            named = [flow.name for flow in cell.flows if chosen is None or flow.name in chosen]
+            known = subjects(cell, output.metric)
+            groups = {name: flows for name, flows in groups_of(cell).items() if name not in known} if pooled else {}
+            named = [name for name in (*known, *groups) if chosen is None or name in chosen]
             for flow in named if FLOW in output.axes else output.flows:
-                yield CellFlow(cell, flow, {**cell.factors, FLOW: flow})
+                for one in groups.get(flow, (flow,)):
+                    yield CellFlow(cell, one, {**cell.factors, FLOW: flow})

@@ -23,6 +23,7 @@ from .rows import (
     measurement_rows,
     number_rows,
     series_rows,
+    window_rows,
 )
 from .run_results import Results
 from .schedule_costs import has_schedules, schedule_rows
@@ -60,6 +61,7 @@ def write_timelines(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir
     """Write the figures over time and the tables of events into `folder`. Raises StoreError."""
     tables = [series_rows(plan, outcomes, run, figure) for figure in plan.time_series]
     tables += [event_rows(plan, outcomes, run, table) for table in plan.event_tables]
+    tables += [window_rows(plan, outcomes, run)] if any(cell.measure for cell in plan.cells) else []
     for rows in tables:
         write_atomic(folder / f"{rows.name}.csv", csv_blocks(rows.header, rows.rows))
 

@@ -57,6 +57,22 @@ class CellSeries(Frozen, frozen=True):
     events: list[CellEvent]
 
 
+class WindowSeries(Frozen, frozen=True):
+    """A number for each window of time. subject: as in measurements.csv, the column flow. None: nothing to measure."""
+
+    subject: str
+    series: str
+    unit: str
+    values: list[float | None]
+
+
+class CellWindows(Frozen, frozen=True):
+    """windows.json: windows from T0 on, that lie in the cell's duration."""
+
+    window_s: float
+    series: list[WindowSeries]
+
+
 class PageObject(Frozen, frozen=True):
     """An object of a page, times in s from T0 by the client's captures. object 0: the HTML. port: the client's.
 

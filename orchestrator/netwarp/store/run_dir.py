@@ -186,6 +186,7 @@ class CellDir:
         self.series = self.derived / "series.json"
         self.exchange = self.derived / "exchange.json"
         self.pages = self.derived / "pages.json"
+        self.windows = self.derived / "windows.json"
         self.checks = self.derived / "checks.json"
         self.clock_limits = self.derived / "clock_limits.json"
         self.packets = self.derived / "packets.json"

@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Literal, get_args
 
 CapturedAt = Literal["sender", "receiver", "both", "kernel", "model", ""]
-Flows = Literal["every", "connection", "TCP", "pages", "messages", "SCTP", "MPTCP", "several", "cell", "wall clock"]
+Flows = Literal[
+    "every", "connection", "TCP", "pages", "messages", "SCTP", "MPTCP", "several", "cell", "wall clock",
+    "group", "link", "measured",
+]  # fmt: skip
 Clock = Literal["flow", "moment", "repair", "delay", "sample", "none"]
 
 CATALOGUE = Path(__file__).with_name("catalogue.csv")
@@ -25,6 +28,8 @@ GROUPS = {
     "head_of_line": "Head-of-line delay",
     "mptcp": "Subflows of MPTCP",
     "flow_sharing": "Flows side by side",
+    "flow_groups": "Groups of flows",
+    "queues": "Queues and losses",
     "aqm": "Active queue management and policers",
     "agents": "Agents",
     "pages": "Pages and their objects",
@@ -43,7 +48,9 @@ class CatalogueMetric:
     "model": arithmetic. group: the function that computes it (measure/groups). flows: the flows that have it;
     "connection": TCP, MPTCP and SCTP; "TCP": TCP and MPTCP, and no value for the others; "messages": those of them
     whose messages netwarp's own programs send; "pages": flows with a `page`; "several": the flows of cells with two or
-    more; "cell": the whole cell (its flow is empty); "wall clock": flows that were run on the wall clock.
+    more; "cell": the whole cell (its flow is empty); "wall clock": flows that were run on the wall clock; "group":
+    groups of flows, made by `count` or `arrivals`, and their classes of sizes; "measured": the flows of cells with
+    [measure], and its directions of links; "link": these directions alone.
 
     clock: the times that its value depends on, which results/tolerance.py needs for comparing two measurements.
     "moment": the time between two instants (unit s), also where one timer decides it, such as the wait for a timeout or

@@ -1,0 +1,187 @@
+"""Loss and queue delay of packets between two capture points: over the whole path of each flow, and over single links.
+
+A packet is recognised by its fingerprint (captures/hop_joins.py, as `netwarp analyze --join` does). Its queue delay is
+its one-way delay (RFC 7679) less what the links add without any queue: their one-way delays, and the sending times at
+their rates. Jitter counts as queue delay; a token bucket, which sends a packet after a pause at once, as none.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ..captures.capture import read_captures
+from ..captures.hop_joins import make_hop
+from ..captures.native import Bools, Floats, Ints, Rows
+from ..core.topology import Crossing, DirectedLink, NoRoute, crossings, find_route
+from ..core.types import Cell, Flow, LinkImpairment
+from ..core.types import Path as FlowPath
+from ..core.wire import ETHERNET_HEADER_BYTES
+from ..testbed.layout import Layout
+from .capture_point import CapturePoint, capture_file
+from .flow_packets import flow_rows
+from .planned_paths import rates_change
+
+SHARES = (0.95, 0.99)
+"""Of the packets, whose queue delay is shown."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Passages:
+    """Packets before a link or path, in the order of time. t_s: when they came, from T0; delay_s: in queues, NaN: lost;
+    ip_bytes: their sizes. arrived_s: when they came behind it.
+    """
+
+    t_s: Floats
+    delay_s: Floats
+    ip_bytes: Ints
+    arrived_s: Floats
+
+    @property
+    def lost(self) -> Bools:
+        """The packets that were lost."""
+        return np.isnan(self.delay_s)
+
+    def metrics(self) -> dict[str, float | None]:
+        """Metrics of all of them; none of no packets."""
+        if not len(self.t_s):
+            return dict.fromkeys(NAMES)
+        known = self.delay_s[~self.lost]
+        late = np.quantile(known, SHARES).tolist() if len(known) else (None, None)
+        return {
+            "lost_packets": float(self.lost.sum()),
+            "loss_ratio": float(self.lost.mean()),
+            "queue_delay_mean_s": float(known.mean()) if len(known) else None,
+            "queue_delay_p95_s": late[0],
+            "queue_delay_p99_s": late[1],
+            "queue_delay_max_s": float(known.max()) if len(known) else None,
+        }
+
+
+NAMES = (
+    "lost_packets", "loss_ratio", "queue_delay_mean_s", "queue_delay_p95_s", "queue_delay_p99_s", "queue_delay_max_s",
+)  # fmt: skip
+
+
+def joined(passages: Sequence[Passages]) -> Passages:
+    """The packets of several flows, in the order of time."""
+    if not passages:
+        nothing = np.zeros(0)
+        return Passages(nothing, nothing, np.zeros(0, dtype=np.int64), nothing)
+    order = np.argsort(np.concatenate([each.t_s for each in passages]), kind="stable")
+    columns = (field.name for field in dataclasses.fields(Passages))
+    return Passages(**{name: np.concatenate([getattr(each, name) for each in passages])[order] for name in columns})
+
+
+class PassageReader:
+    """Reads the passages of a cell's flows; each capture is read once."""
+
+    def __init__(self, cell: Cell, cell_dir: Path, layout: Layout, t0_realtime_ns: int) -> None:
+        self._cell, self._dir, self._layout, self._t0_ns = cell, cell_dir, layout, t0_realtime_ns
+        self._points: dict[tuple[str, str], CapturePoint | None] = {}
+        self._hosts = frozenset(node.name for node in cell.nodes if node.kind == "host")
+        self._shapes = {
+            (link.name, side): getattr(link, side) for link in cell.links for side in ("forward", "backward")
+        }
+        self._changing = rates_change(cell)
+
+    def of_flow(self, flow: Flow) -> Passages:
+        """The packets of a flow from its sender to its receiver, over all its planned paths."""
+        whole: list[Passages] = []
+        for path in flow.paths:
+            route = self._route(flow, path, back=False)
+            ends = (flow.sender, path.sender_link), (flow.receiver, path.receiver_link)
+            whole += self._passages(flow, path, route, *ends, back=False)
+        return joined(whole)
+
+    def of_link(self, direction: str) -> Passages:
+        """The packets of all flows, both ways, that cross a link in this direction ("p1.forward")."""
+        parts: list[Passages] = []
+        for flow in self._cell.flows:
+            for path in flow.paths:
+                for back in (False, True):
+                    for crossing in self._crossings(flow, path, back):
+                        if f"{crossing.hop.link}.{crossing.hop.direction}" == direction:
+                            parts += self._passages(
+                                flow, path, (crossing.hop,), crossing.before, crossing.after, back=back
+                            )
+        return joined(parts)
+
+    def _crossings(self, flow: Flow, path: FlowPath, back: bool) -> Iterable[Crossing]:
+        return crossings(self._cell.links, flow.receiver if back else flow.sender, self._route(flow, path, back=back))
+
+    def _route(self, flow: Flow, path: FlowPath, *, back: bool) -> tuple[DirectedLink, ...]:
+        ends = (flow.receiver, flow.sender, path.sender_link, path.back_link)
+        ends = ends if back else (flow.sender, flow.receiver, path.receiver_link, None)
+        try:
+            return find_route(self._hosts, self._cell.links, *ends)
+        except NoRoute:
+            return ()
+
+    def _passages(
+        self,
+        flow: Flow,
+        path: FlowPath,
+        hops: Sequence[DirectedLink],
+        before: tuple[str, str],
+        after: tuple[str, str],
+        *,
+        back: bool,
+    ) -> Iterator[Passages]:
+        near, far = (self._rows(end, flow, path, back) for end in (before, after))
+        if near is None or far is None or not hops or self._changing:
+            return
+        last = max(int(rows["time_ns"][-1]) if len(rows) else 0 for rows in (near, far))
+        hop = make_hop("", "", "", "", near, far, span=(0, last), t0_ns=self._t0_ns)
+        idle_s = sum(idle_delay_s(self._shapes[each.link, each.direction], hop.packet_bytes) for each in hops)
+        yield Passages(
+            t_s=hop.packet_s,
+            delay_s=np.maximum(hop.packet_delay_s - idle_s, 0.0),  # NaN stays NaN
+            ip_bytes=hop.packet_bytes,
+            arrived_s=hop.packet_s + hop.packet_delay_s,
+        )
+
+    def _rows(self, end: tuple[str, str], flow: Flow, path: FlowPath, back: bool) -> Rows | None:
+        """Rows of `identities` of a flow's packets over a path at one interface; None where it was not captured."""
+        if end not in self._points:
+            node, link = end
+            file = capture_file(self._dir, node, link)
+            table = None if file is None else CapturePoint(node, (link,), read_captures([file], ("identities",)))
+            self._points[end] = table
+        point = self._points[end]
+        if point is None:
+            return None
+        addresses = (
+            self._layout.interface(flow.sender, path.sender_link).ip,
+            self._layout.interface(flow.receiver, path.receiver_link).ip,
+        )
+        source = addresses[back]
+        rows = point.capture.identities
+        mine = np.zeros(len(rows), dtype=np.bool_)
+        for number, pair in enumerate(point.addresses):
+            if set(pair) == set(addresses):  # path direction 0 is from its first address
+                mine |= (rows["path"] == number) & (rows["path_direction"] == pair.index(source))
+        mine &= np.isin(rows["flow"], np.fromiter(flow_rows(point, flow), np.uint32))
+        found = rows[mine]
+        return found[np.argsort(found["time_ns"], kind="stable")]
+
+
+def idle_delay_s(shape: LinkImpairment, ip_bytes: Ints) -> Floats:
+    """The time that an idle link takes for packets of these sizes."""
+    sending = np.zeros(len(ip_bytes))
+    if shape.rate_bit_s is not None:
+        header = ETHERNET_HEADER_BYTES if shape.layer == "ethernet" else 0
+        sending = (ip_bytes + header) * 8 / shape.rate_bit_s
+    return shape.one_way_delay_ns / 1e9 + sending
+
+
+def link_metrics(cell: Cell, direction: str, passages: Passages) -> dict[str, float | None]:
+    """The utilization of a direction of a link until the end of the cell."""
+    name, _, side = direction.rpartition(".")
+    shape: LinkImpairment = next(getattr(link, side) for link in cell.links if link.name == name)
+    there = passages.arrived_s <= cell.duration_ns / 1e9  # False where it was lost
+    carried = float(passages.ip_bytes[there].sum()) * 8e9 / cell.duration_ns
+    return {"link_utilization_ratio": carried / shape.rate_bit_s if shape.rate_bit_s else None}

@@ -1,0 +1,107 @@
+"""derived/windows.json: numbers of flows, of links and of the whole cell by windows of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from ..captures.native import Floats, Ints
+from ..core.types import Cell, Measure
+from ..store.derived import CellWindows, WindowSeries
+from .fairness import Windows
+from .observation import FlowObservation
+from .passages import Passages
+
+UNITS = {
+    "goodput_bit_s": "bit/s", "throughput_bit_s": "bit/s", "share_ratio": "ratio", "retransmitted_packets": "packets",
+    "lost_packets": "packets", "loss_ratio": "ratio", "queue_delay_mean_s": "s", "queue_delay_p95_s": "s",
+    "utilization_ratio": "ratio", "jain_index": "ratio", "running_flows": "flows",
+}  # fmt: skip
+Values = list[float | None]
+
+
+def cell_windows(
+    cell: Cell,
+    asked: Measure,
+    windows: Windows,
+    flows: Mapping[str, FlowObservation],
+    over_paths: Mapping[str, Passages],
+    over_links: Mapping[str, Passages],
+) -> CellWindows:
+    """All series of a cell."""
+    series = [
+        WindowSeries(subject, name, UNITS[name], values)
+        for subject, name, values in _series(cell, asked, windows, flows, over_paths, over_links)
+    ]
+    return CellWindows(asked.window_ns / 1e9, series)
+
+
+def _series(
+    cell: Cell,
+    asked: Measure,
+    windows: Windows,
+    flows: Mapping[str, FlowObservation],
+    over_paths: Mapping[str, Passages],
+    over_links: Mapping[str, Passages],
+) -> Iterator[tuple[str, str, Values]]:
+    bins, length_s = len(windows.from_s), asked.window_ns / 1e9
+    total = sum((rate for rate in windows.goodput_bit_s.values()), np.zeros(bins))
+    for name, flow in flows.items():
+        if flow.receiver is None:
+            continue
+        data = flow.receiver.data
+        if name in windows.goodput_bit_s:
+            goodput = windows.goodput_bit_s[name]
+            yield name, "goodput_bit_s", _rounded(goodput, 3)
+            shares = np.divide(goodput, total, out=np.full(bins, np.nan), where=total > 0)
+            yield name, "share_ratio", _rounded(np.where(windows.running[name], shares, np.nan), 6)
+        wire = _sums(data.t_ns / 1e9, data.ip_bytes, bins, length_s) * 8 / length_s
+        yield name, "throughput_bit_s", _rounded(wire, 3)
+        if flow.sender is not None:
+            sent = flow.sender.data
+            again = _sums(sent.t_ns / 1e9, sent.retransmission.astype(np.int64), bins, length_s)
+            yield name, "retransmitted_packets", _rounded(again, 0)
+        yield from ((name, *each) for each in _passed(over_paths[name], bins, length_s))
+    shapes = {f"{link.name}.{side}": getattr(link, side) for link in cell.links for side in ("forward", "backward")}
+    for name, passages in over_links.items():
+        there = ~passages.lost
+        wire = _sums(passages.arrived_s[there], passages.ip_bytes[there], bins, length_s) * 8 / length_s
+        yield name, "throughput_bit_s", _rounded(wire, 3)
+        if (rate := shapes[name].rate_bit_s) is not None:
+            yield name, "utilization_ratio", _rounded(wire / rate, 6)
+        yield from ((name, *each) for each in _passed(passages, bins, length_s))
+    if len(windows.running) > 1:
+        yield "", "jain_index", [None if value is None else round(value, 6) for value in windows.jain()]
+        yield "", "running_flows", [float(count) for count in windows.count()]
+
+
+def _passed(passages: Passages, bins: int, length_s: float) -> Iterator[tuple[str, Values]]:
+    """Loss and queue delay of the packets that came before a link or path in each window."""
+    place = np.floor(passages.t_s / length_s).astype(np.int64)
+    inside = (place >= 0) & (place < bins)
+    place, delay = place[inside], passages.delay_s[inside]
+    lost = np.isnan(delay)
+    came, gone = (np.bincount(at, minlength=bins) for at in (place, place[lost]))
+    yield "lost_packets", _rounded(np.where(came > 0, gone.astype(np.float64), np.nan), 0)
+    yield "loss_ratio", _rounded(np.divide(gone, came, out=np.full(bins, np.nan), where=came > 0), 6)
+    means, late = np.full(bins, np.nan), np.full(bins, np.nan)
+    order = np.argsort(place[~lost], kind="stable")
+    edges = np.searchsorted(place[~lost][order], np.arange(bins + 1))
+    known = delay[~lost][order]
+    for number in range(bins):
+        if edges[number] < edges[number + 1]:
+            these = known[edges[number] : edges[number + 1]]
+            means[number], late[number] = these.mean(), np.quantile(these, 0.95)
+    yield "queue_delay_mean_s", _rounded(means, 9)
+    yield "queue_delay_p95_s", _rounded(late, 9)
+
+
+def _sums(t_s: Floats, amounts: Ints, bins: int, length_s: float) -> Floats:
+    place = np.floor(t_s / length_s).astype(np.int64)
+    inside = (place >= 0) & (place < bins)
+    return np.bincount(place[inside], weights=amounts[inside], minlength=bins).astype(np.float64)
+
+
+def _rounded(values: Floats, places: int) -> Values:
+    return [None if value != value else value for value in np.round(values, places).tolist()]  # NaN differs from itself

@@ -1,0 +1,60 @@
+"""Shares over windows of time: Jain's index, who runs, and when the shares are fair after a join."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from netwarp.core.types import Measure
+from netwarp.measure.fairness import Course, convergence_times, windows_of
+
+MS, S = 10**6, 10**9
+ASKED = Measure(window_ns=S, links=(), fair_ratio=0.2, fair_hold_ns=2 * S)
+
+
+def course(name: str, from_s: float, to_s: float, *rates: tuple[float, float]) -> Course:
+    """A packet of so many bytes each ms. rates: (since, bytes a ms)."""
+    t_ns = np.arange(round(from_s * 1000), round(to_s * 1000), dtype=np.int64) * MS
+    amounts = np.zeros(len(t_ns))
+    for since_s, rate in rates:
+        amounts[t_ns >= since_s * S] = rate
+    return Course(name, round(from_s * S), round(to_s * S), t_ns, np.cumsum(amounts))
+
+
+def test_windows_hold_the_payload_that_came_in_them() -> None:
+    flows = [course("a", 0, 5, (0, 100)), course("b", 1.5, 4, (1.5, 300))]
+    windows = windows_of(flows, S, 5 * S)
+    assert windows.from_s.tolist() == [0, 1, 2, 3, 4]
+    assert windows.goodput_bit_s["a"].tolist() == [800_000] * 5
+    assert windows.running["b"].tolist() == [False, False, True, True, False], "it joins within the second window"
+    assert windows.count() == [1, 1, 2, 2, 1]
+    jain = windows.jain()
+    assert jain[:2] == [None, None]
+    assert jain[2] == pytest.approx((1 + 3) ** 2 / (2 * (1 + 9)), rel=1e-3)
+
+
+def test_a_share_that_becomes_fair_at_an_instant_does_so_within_a_step() -> None:
+    """b joins at 2 s with a tenth, and has half from 5 s on: the first window with fair shares begins at 5 s, or when
+    the rest of it makes up for what is missing: 20 % of the mean, so 0.22 s earlier.
+    """
+    flows = [course("a", 0, 20, (0, 100), (2, 90), (5, 50)), course("b", 2, 20, (2, 10), (5, 50))]
+    times = convergence_times(flows, ASKED)
+    assert times["a"] is None, "it was alone"
+    assert times["b"] == pytest.approx(2.8, abs=0.05)
+
+
+def test_shares_that_do_not_stay_fair_are_not() -> None:
+    rates = [(2 + 0.5 * number, 50 if number % 2 else 150) for number in range(30)]
+    flows = [course("a", 0, 17, (0, 100), *rates), course("b", 2, 17, (2, 50))]
+    assert convergence_times(flows, ASKED)["b"] is None
+
+
+def test_another_join_ends_the_time_that_there_is() -> None:
+    flows = [course("a", 0, 20, (0, 50)), course("b", 2, 20, (2, 50)), course("c", 3.5, 20, (3.5, 50))]
+    times = convergence_times(flows, ASKED)
+    assert times["b"] is None, "1.5 s are less than the 2 s that shares must stay fair"
+    assert times["c"] == 0, "all three have a third at once"
+
+
+def test_three_flows_are_fair_only_together() -> None:
+    flows = [course("a", 0, 20, (0, 50)), course("b", 0.001, 20, (0, 50)), course("c", 5, 20, (5, 30), (9, 50))]
+    assert convergence_times(flows, ASKED)["c"] == pytest.approx(3.6, abs=0.3)
