@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 import tempfile
 from pathlib import Path
 
+from ..core.errors import SpecError
+from ..core.units import QuantityError, parse_quantity
+from ..engine.packetdrill import PREFIX, PacketdrillRun, run_packetdrill
 from ..engine.selftests import DEFAULT, SelftestRun, run_selftests
 from ..selftests.guest import VIRTUAL_LIMIT_S, Result
+from ..selftests.packetdrill.counts import rows as script_rows
+from ..selftests.packetdrill.counts import update_table
 from ..selftests.table import rows, update_page
 from ..selftests.tap import head, report
 from .kernel import Shown
@@ -19,7 +25,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Declare it."""
     parser = commands.add_parser("selftest", help="the kernel's own tests, in guests in virtual time")
     parser.add_argument(
-        "tests", nargs="*", metavar="COLLECTION:PROGRAM", help="e.g. net/mptcp:simult_flows.sh (default: a set of them)"
+        "tests",
+        nargs="*",
+        metavar="COLLECTION:PROGRAM",
+        help="e.g. net/mptcp:simult_flows.sh (default: a set of them); scripts: 'packetdrill:*', packetdrill:./own.pkt",
     )
     parser.add_argument("--source", type=Path, metavar="DIR|TARBALL|PACKAGE", help="as of `netwarp kernel build`")
     parser.add_argument(
@@ -32,6 +41,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--wall-limit", type=float, default=600.0, metavar="S", help="of each test (default: 600)")
     parser.add_argument(
         "--virtual-limit", type=int, default=VIRTUAL_LIMIT_S, metavar="S", help=f"(default: {VIRTUAL_LIMIT_S})"
+    )
+    parser.add_argument(
+        "--tolerance",
+        metavar="TIME",
+        help='of packetdrill\'s scripts: "0 us", "1 ms", ... (default: each script\'s own, as packetdrill has it)',
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="keep each test's output there (default: nowhere)")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout instead of KTAP")
@@ -53,6 +67,14 @@ def run_selftest(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace, out: Path) -> int:
     names = tuple(args.tests or DEFAULT)
+    scripts = [name.startswith(PREFIX) for name in names]
+    if all(scripts):
+        return _run_scripts(args, names, out)
+    if any(scripts) or args.tolerance is not None:
+        raise SpecError(
+            "packetdrill's scripts run on another kernel than programs do: name them in a call of their own, "
+            "for example: netwarp selftest 'packetdrill:*' --tolerance '1 ms'"
+        )
     if not args.json:
         print("\n".join(head(len(names))), flush=True)
 
@@ -74,6 +96,68 @@ def _run(args: argparse.Namespace, out: Path) -> int:
     if args.json:
         print(json.dumps(_as_json(done)))
     return int(any(result.verdict == "fail" for result in done.results))
+
+
+def _run_scripts(args: argparse.Namespace, names: tuple[str, ...], out: Path) -> int:
+    try:
+        tolerance_us = None if args.tolerance is None else int(parse_quantity(args.tolerance, "time").value) // 1000
+    except QuantityError as error:
+        raise SpecError(f"--tolerance: {error}") from error
+
+    def planned(count: int) -> None:
+        if not args.json:
+            print("\n".join(head(count)), flush=True)
+
+    def finished(number: int, result: Result) -> None:
+        if not args.json:
+            output = () if args.quiet else result.output.splitlines()
+            print("\n".join(report(number, result.test.name, result.verdict, _note(result), output)), flush=True)
+
+    with Shown() as shown:
+        done = run_packetdrill(
+            names, source=args.source, kernel=args.kernel, jobs=args.jobs, seed=args.seed, wall_limit_s=args.wall_limit,
+            tolerance_us=tolerance_us, out=out, building=shown.update, planned=planned, finished=finished,
+        )  # fmt: skip
+    if args.table is not None:
+        update_table(args.table, script_rows(done.scripts, done.kernel.release), done.kernel.release)
+    counts = done.counts
+    if args.json:
+        print(json.dumps(_scripts_as_json(done)))
+    else:
+        print(
+            f"# {counts.scripts} scripts, {counts.cases} cases: {counts.own} hold at their own tolerance, "
+            f"{counts.within_1ms} at 1 ms, {counts.exact} at 0; {counts.failed} failed, {counts.skipped} skipped"
+        )
+    return int(any(result.verdict == "fail" for result in done.results))
+
+
+def _scripts_as_json(done: PacketdrillRun) -> dict[str, object]:
+    return {
+        "kernel": {"release": done.kernel.release, "sha256": done.kernel.sha256, "source": done.kernel.source},
+        "counts": dataclasses.asdict(done.counts),
+        "tests": [
+            {
+                "test": f"{PREFIX}{script.name}",
+                "verdict": script.verdict,
+                "note": script.reason,
+                "cases": [
+                    {
+                        "case": case.version,
+                        "verdict": case.verdict,
+                        "note": case.reason,
+                        "needs_us": case.needs_us,
+                        "own_tolerance": case.own,
+                        "within_1ms": case.within_1ms,
+                        "exact": case.exact,
+                        "virtual_s": case.virtual_s,
+                        "wall_s": round(case.wall_s, 3),
+                    }
+                    for case in script.cases
+                ],
+            }
+            for script in done.scripts
+        ],
+    }
 
 
 def _note(result: Result) -> str:
