@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     )
     from .engine.analysis import Analyzed, analyze, report
     from .engine.calibration import Calibrated, calibrate
-    from .engine.captures import AnalyzedCaptures, analyze_captures
+    from .engine.captures import AnalyzedCaptures, ExplainedCaptures, analyze_captures, explain_captures
     from .engine.claim_sources import ClaimsBySources, claims_by_sources
     from .engine.cleaning import Freed, remove_captures, remove_derived, unpack
     from .engine.compare import agree_runs, compare_exactly, compare_runs
@@ -58,7 +58,7 @@ _DEFINED_IN = {
     ),
     "engine.analysis": ("Analyzed", "analyze", "report"),
     "engine.calibration": ("Calibrated", "calibrate"),
-    "engine.captures": ("AnalyzedCaptures", "analyze_captures"),
+    "engine.captures": ("AnalyzedCaptures", "ExplainedCaptures", "analyze_captures", "explain_captures"),
     "engine.claim_sources": ("ClaimsBySources", "claims_by_sources"),
     "engine.cleaning": ("Freed", "remove_captures", "remove_derived", "unpack"),
     "engine.compare": ("agree_runs", "compare_exactly", "compare_runs"),
@@ -79,10 +79,10 @@ _MODULE = {name: module for module, names in _DEFINED_IN.items() for name in nam
 __all__ = [
     "Analyzed", "AnalyzedCaptures", "BackendUnavailable", "Calibrated", "CaptureError",
     "CellError", "CellFinished", "CellTime", "CellsFinished", "CellsStarted", "ClaimsBySources", "DiskFull",
-    "Event", "Experiment", "Freed", "KernelError", "NetwarpError", "Notice", "Progress", "Run",
+    "Event", "Experiment", "ExplainedCaptures", "Freed", "KernelError", "NetwarpError", "Notice", "Progress", "Run",
     "RunComparison", "RunInterrupted", "RunOutOfSpace", "SpecError", "StoreError", "__version__", "agree_backends",
     "agree_runs", "analyze", "analyze_captures", "calibrate", "claims_by_sources", "compare_exactly", "compare_runs",
-    "export_captures", "export_har", "load_experiment", "load_run", "merge_runs", "open_run",
+    "explain_captures", "export_captures", "export_har", "load_experiment", "load_run", "merge_runs", "open_run",
     "plan_experiment", "remove_captures", "remove_derived", "replay", "report", "run", "unpack",
     "verify",
 ]  # fmt: skip

@@ -33,6 +33,7 @@ HOMES: dict[str, dict[str, tuple[tuple[str, ...], str]]] = {
     },
     "read": {
         "analyze": (("analyze",), "analyse a run again, or captures of any origin"),
+        "explain": (("explain",), "what happened in captures, and what the ends were set to"),
         "report": (("commands",), "make the report of a run again"),
         "export": (("commands",), "captures as plain pcap files, or pages as HAR"),
     },

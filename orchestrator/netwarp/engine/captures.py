@@ -13,12 +13,14 @@ from ..core.errors import CaptureError, SpecError
 
 if TYPE_CHECKING:
     from ..captures import Join
+    from ..captures.explanation import Explanation
     from ..core.types import Cell
 
 PACKED = ("", ".zst", ".gz", ".xz", ".bz2", ".lz4")
 CAPTURES = (*(f"*.{kind}{packed}" for kind in ("pcap", "pcapng") for packed in PACKED), "*.cap")
 FORMAT = 1
-"""Version of the object that as_json() makes; raised when its keys change."""
+"""Version of the objects that as_json() makes; raised when their keys change."""
+MOST_EXPLAINED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,32 @@ def analyze_captures(
     if not files_read:
         raise CaptureError("\n".join(map(str, errors)))
     return AnalyzedCaptures(files_read, joined, tuple(map(str, errors)))
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedCaptures:
+    """The connections of some captures, explained. refused: as of AnalyzedCaptures."""
+
+    connections: tuple[Explanation, ...]
+    refused: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The object of `netwarp explain --json`."""
+        connections = [each.as_json() for each in self.connections]
+        return {"format": FORMAT, "connections": connections, "refused": list(self.refused)}
+
+
+def explain_captures(
+    paths: Sequence[str | Path], *, merge: bool = False, packet_filter: str | None = None, most: int = MOST_EXPLAINED
+) -> ExplainedCaptures:
+    """Explain the largest `most` connections of captures: what happened, what each end was set to, and what was the
+    network's part. paths, merge, packet_filter and errors: as of analyze_captures. One connection that several captures
+    hold is explained once.
+    """
+    from ..captures.explanation import explain
+
+    analyzed = analyze_captures(paths, merge=merge, full=True, packet_filter=packet_filter)
+    return ExplainedCaptures(tuple(explain(analyzed.files, most)), analyzed.refused)
 
 
 def captures_of(directory: Path) -> list[Path]:

@@ -1,0 +1,222 @@
+"""The course of a connection in words, and the network's part in it, from its packets alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..core.numbers import given, in_short, percent
+from ..core.units import counted, counted_of
+from .connection import Connection
+
+STALL_S = 0.5
+"""A pause of TCP that is told; stalls of SCTP less far apart are told together."""
+LISTED = 6
+MOST_MOMENTS = 40
+
+Event = Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Moment:
+    """Something that happened: when (s from the capture's first packet), and a sentence."""
+
+    t_s: float
+    text: str
+
+
+def course(connection: Connection) -> tuple[Moment, ...]:
+    """What happened, in order; of many alike one sentence."""
+    moments = [*_opening(connection), *_faults(connection), *_windows(connection), *_ending(connection)]
+    moments.sort(key=lambda moment: moment.t_s)
+    if len(moments) > MOST_MOMENTS:
+        rest = len(moments) - MOST_MOMENTS
+        last = Moment(moments[-1].t_s, f"{counted(rest, 'more moment')} in between (--json has all)")
+        moments = [*moments[: MOST_MOMENTS - 1], last, moments[-1]]
+    return tuple(moments)
+
+
+def _of(connection: Connection, *kinds: str) -> list[Event]:
+    return [event for event in connection.events if event["what"] in kinds]
+
+
+def _opening(connection: Connection) -> Iterator[Moment]:
+    if connection.protocol != "sctp":
+        yield from _tcp_opening(connection)
+        return
+    inits, up = _of(connection, "INIT"), _of(connection, "COOKIE ACK")
+    if not inits:
+        yield Moment(float(connection.facts["start_s"]), "the capture begins; the association was up already")
+        return
+    start_s = float(inits[0]["t_s"])
+    text = f"{connection.ends[0]} asks for an association"
+    if len(inits) > 1:
+        gaps = [in_short(b["t_s"] - a["t_s"], "s") for a, b in itertools.pairwise(inits)]
+        text += f", with {len(inits)} INITs ({_some(gaps)} apart)"
+    echoes = _of(connection, "COOKIE ECHO")
+    if len(echoes) > 1:
+        text += f" and {len(echoes)} COOKIE ECHOs"
+    yield Moment(start_s, text if up else f"{text}: it never came up")
+    if up:
+        yield Moment(float(up[0]["t_s"]), f"the association is up, after {in_short(up[0]['t_s'] - start_s, 's')}")
+    for event in _of(connection, "restart"):
+        yield Moment(float(event["t_s"]), f"it restarts the association of flow {event['restart_of']} (RFC 9260 5.2)")
+
+
+def _tcp_opening(connection: Connection) -> Iterator[Moment]:
+    start_s, totals = float(connection.facts["start_s"]), connection.totals
+    if totals.get("syn_s") is None:
+        yield Moment(start_s, "the capture begins; the connection was up already")
+        return
+    again = int(totals.get("syn_retransmitted_packets") or 0)
+    text = f"{connection.ends[0]} connects" + (f", with {counted(again + 1, 'SYN')}" if again else "")
+    answered = totals.get("syn_ack_after_s")
+    yield Moment(start_s, text if answered is not None else f"{text}: nothing answers")
+    if answered is not None:
+        yield Moment(start_s + answered, f"{connection.ends[1]} answers, after {in_short(answered, 's')}")
+
+
+def _faults(connection: Connection) -> Iterator[Moment]:
+    """Stalls that a timer ended, where the data went, and heartbeats without answer."""
+    by_path: dict[str, list[Event]] = {}
+    for row in connection.tables.get("outages", ()):
+        by_path.setdefault(str(row["path"]), []).append(row)
+    expiries = [event for event in _of(connection, "T3 expiry") if not event.get("data_of")]
+    for path, rows in by_path.items():
+        mine = [float(event["t_s"]) for event in expiries if event["path"] == path]
+        groups = list(_groups(rows))
+        alike, others = _alike(groups)
+        if alike:
+            yield _many_stalls(path, alike, mine)
+        for group in others:
+            yield _stalls(path, group, mine)
+    for event in _of(connection, "new data on another path", "new data returns to its first path"):
+        moves = "returns" if event["what"].startswith("new data returns") else "moves"
+        yield Moment(float(event["t_s"]), f"new data {moves} from {_way(event['before'])} to {_way(event['path'])}")
+    unanswered: dict[str, list[Event]] = {}
+    for event in _of(connection, "unanswered HEARTBEAT"):
+        unanswered.setdefault(str(event["path"]), []).append(event)
+    for path, events in unanswered.items():
+        first, last = float(events[0]["t_s"]), float(events[-1]["t_s"])
+        text = f"{counted(len(events), 'HEARTBEAT')} on {_way(path)} without answer"
+        yield Moment(first, text + (f", the last at {_at(last)}" if len(events) > 1 else ""))
+    if connection.protocol == "sctp":
+        return
+    for direction, begin_s, length_s, ended_again in connection.silences:
+        if ended_again and length_s >= STALL_S:
+            text = f"no data from {connection.ends[direction]} for {in_short(length_s, 's')}, until a retransmission"
+            yield Moment(begin_s, text)
+
+
+def _groups(rows: Sequence[Event]) -> Iterator[list[Event]]:
+    """Stalls that follow each other closely: the next begins within the length of the one before it."""
+    group = [rows[0]]
+    for before, row in itertools.pairwise(rows):
+        length_s = before["duration_s"]
+        if length_s is None or row["t_s"] > before["t_s"] + length_s + max(length_s, STALL_S):
+            yield group
+            group = []
+        group.append(row)
+    yield group
+
+
+def _alike(groups: Sequence[list[Event]]) -> tuple[list[Event], list[list[Event]]]:
+    """Single stalls that are told together, where there are many of about one length; and the other groups."""
+    single = [group[0] for group in groups if len(group) == 1 and group[0]["duration_s"] is not None]
+    if len(single) <= LISTED:
+        return [], list(groups)
+    usual = sorted(float(row["duration_s"]) for row in single)[len(single) // 2]
+    alike = [row for row in single if row["duration_s"] <= 2 * usual]
+    return alike, [group for group in groups if len(group) > 1 or group[0] not in alike]
+
+
+def _many_stalls(path: str, rows: Sequence[Event], expiries: Sequence[float]) -> Moment:
+    lengths = sorted(float(row["duration_s"]) for row in rows)
+    waits = sorted(
+        t_s - row["t_s"] for row in rows for t_s in expiries if row["t_s"] <= t_s <= row["t_s"] + row["duration_s"]
+    )
+    text = f"{counted(len(rows), 'stall')} of {_range(lengths)} until {_at(rows[-1]['t_s'])} ({_way(path)})"
+    return Moment(float(rows[0]["t_s"]), f"{text}; T3 expires after {_range(waits)} each time" if waits else text)
+
+
+def _range(values: Sequence[float]) -> str:
+    first, last = in_short(values[0], "s"), in_short(values[-1], "s")
+    return first if first == last else f"{first} to {last}"
+
+
+def _stalls(path: str, rows: Sequence[Event], expiries: Sequence[float]) -> Moment:
+    """One stall of a path, or several in a row."""
+    begin_s, last = float(rows[0]["t_s"]), rows[-1]
+    waits: list[str] = []
+    for row in rows:
+        end_s = float("inf") if row["duration_s"] is None else row["t_s"] + row["duration_s"]
+        inside = [t_s for t_s in expiries if row["t_s"] <= t_s <= end_s]
+        waits += [in_short(b - a, "s") for a, b in itertools.pairwise([float(row["t_s"]), *inside])]
+    lengths = [in_short(row["duration_s"], "s") for row in rows if row["duration_s"] is not None]
+    if last["duration_s"] is None:
+        text = f"from here on nothing that was sent on {_way(path)} is acknowledged any more"
+    elif len(rows) == 1:
+        text = f"nothing is acknowledged for {lengths[0]} ({_way(path)})"
+    else:
+        text = f"{len(rows)} stalls in a row, of {_some(lengths)} ({_way(path)})"
+    if waits:
+        text += f"; T3 expires {counted(len(waits), 'time')}, after {_some(waits)}"
+    elsewhere = rows[0]["first_retransmission_other_path_s"]
+    return Moment(begin_s, text + ("; the data is sent again on the other path" if elsewhere is not None else ""))
+
+
+def _windows(connection: Connection) -> Iterator[Moment]:
+    for event in _of(connection, "zero_window"):
+        end = connection.ends[int(event["direction"])]
+        for_s = event["for_s"]
+        text = f"{end} closes its receive window"
+        yield Moment(float(event["t_s"]), text + (f" for {in_short(for_s, 's')}" if for_s is not None else " for good"))
+
+
+def _ending(connection: Connection) -> Iterator[Moment]:
+    end_s = float(connection.facts["start_s"]) + float(connection.facts["duration_s"])
+    aborts, shutdowns = _of(connection, "ABORT", "rst"), _of(connection, "SHUTDOWN", "fin")
+    ways = {"data": int(connection.totals.get("data_direction") or 0)}
+    for event in aborts[:1]:
+        where = event["direction"]
+        number = where if isinstance(where, int) else ways["data"] if where == "data" else 1 - ways["data"]
+        causes = f" ({', '.join(event['causes'])})" if event.get("causes") else ""
+        word = "aborts the association" if event["what"] == "ABORT" else "resets the connection"
+        yield Moment(float(event["t_s"]), f"{connection.ends[number]} {word}{causes}")
+    if not aborts and shutdowns:
+        yield Moment(float(shutdowns[0]["t_s"]), "it is closed in order")
+    if not aborts and not shutdowns:
+        yield Moment(end_s, "the capture ends; nothing closed it")
+
+
+def network_part(connection: Connection) -> Iterator[str]:
+    """What the packets say of the network: round trips, losses, faults that only large packets met."""
+    totals = connection.totals
+    if totals.get("rtt_min_s") is not None and totals.get("rtt_max_s") is not None:
+        least, most = (in_short(totals[f"rtt_{name}_s"], "s") for name in ("min", "max"))
+        yield f"round trips of {least} to {most}, the time in which the other end puts its answer off included"
+    again, needless = totals.get("retransmitted_chunks"), totals.get("spurious_retransmitted_chunks")
+    sent = totals.get("data_chunks")
+    if again is not None and sent:
+        needed = int(again) - int(needless or 0)
+        if needed:
+            yield f"{counted_of(needed, int(sent), 'DATA chunk')} sent again because they were lost"
+        if needless:
+            share = percent(int(needless) / int(again))
+            yield f"{counted_of(int(needless), int(again), 'chunk')} sent again ({share}) had arrived: not the network"
+
+
+def _way(path: object) -> str:
+    return str(path).replace(">", " > ")
+
+
+def _some(items: Sequence[str]) -> str:
+    if len(items) > LISTED:
+        items = [*items[: LISTED - 1], "...", items[-1]]
+    return ", ".join(items)
+
+
+def _at(t_s: float) -> str:
+    return f"{given(t_s, 6)} s"

@@ -1,0 +1,41 @@
+"""`netwarp explain`: what happened in captures of any origin, and what the ends were set to (docs/signalling.md)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from .output import print_json
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "explain",
+        help="what happened in captures, and what the ends were set to",
+        description="The course of each SCTP association and TCP connection in words, what its packets say of each "
+        "end's settings, and the network's part. CAPTURE: pcap files of any origin (also compressed), or a cell's "
+        "directory; captures of one connection at several points are explained together.",
+    )
+    parser.add_argument("paths", nargs="+", type=Path, metavar="CAPTURE | CELL_DIR")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--merge", action="store_true", help="the captures are the interfaces of one node")
+    parser.add_argument("--filter", metavar="EXPRESSION", help="only packets that match, in libpcap's language")
+    parser.set_defaults(run=run_explain)
+
+
+def run_explain(args: argparse.Namespace) -> int:
+    """`netwarp explain`."""
+    from ..engine.captures import explain_captures
+
+    explained = explain_captures(args.paths, merge=args.merge, packet_filter=args.filter)
+    for reason in explained.refused:
+        print(f"netwarp: {reason}", file=sys.stderr)
+    if args.json:
+        print_json(explained.as_json())
+    else:
+        from ..present.captures.explanation_words import explanation_text
+
+        print("\n\n".join(explanation_text(each) for each in explained.connections) or "no connection is in there")
+    return 1 if explained.refused else 0

@@ -1,0 +1,72 @@
+"""An explained connection as text: its course, the network's part, the settings of both ends."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from ...captures.explanation import Explanation, Known
+from ...core.numbers import fixed, given, plain
+
+WIDTH = 100
+NAMES = (
+    "rto_initial", "rto_min", "rto_max", "init_attempts", "init_max_timeout", "failover_threshold",
+    "association_max_retrans", "heartbeat_interval", "initial_window", "sack_delay", "sack_frequency",
+)  # fmt: skip
+"""The settings of docs/spec.md that a capture may show; failover_threshold: T3 expiries in a row after which new data
+still stays on its path (pf_retrans or path_max_retrans).
+"""
+
+
+def explanation_text(explained: Explanation) -> str:
+    """The whole as lines, as wide as WIDTH."""
+    return "\n".join(_lines(explained))
+
+
+def _lines(explained: Explanation) -> Iterator[str]:
+    connection = explained.connection
+    yield f"{connection.protocol.upper()}  {connection.ends[0]} > {connection.ends[1]}"
+    others = [point for point in explained.points if point != explained.point]
+    yield f"  seen at {explained.point}" + (f"; settings also from {', '.join(others)}" if others else "")
+    yield ""
+    yield "  What happened"
+    for moment in explained.moments:
+        yield from _wrapped(f"{fixed(moment.t_s, 3):>10} s  ", moment.text)
+    if explained.network:
+        yield ""
+        yield "  The network's part"
+        for sentence in explained.network:
+            yield from _wrapped("    ", sentence)
+    for end in (0, 1):
+        mine = [known for known in explained.settings if known.end == end]
+        if explained.connection.protocol == "sctp":
+            yield ""
+            yield f"  {connection.ends[end]} was set to"
+            yield from _settings(mine)
+
+
+def _settings(known: list[Known]) -> Iterator[str]:
+    for each in known:
+        why = "; ".join(dict.fromkeys(reason for _, reason in each.because))
+        yield from _wrapped(f"    {each.name:<25}{interval(each):<18}  ", why)
+    found = {each.name for each in known}
+    if missing := [name for name in NAMES if name not in found]:
+        yield from _wrapped("    unknown: ", ", ".join(missing))
+
+
+def interval(known: Known) -> str:
+    """What is known, with its unit: "0.44 to 0.5 s", "at least 3", "unknown"."""
+    unit = f" {known.unit}" if known.unit else ""
+    if known.low is None and known.high is None:
+        return "unknown"
+    if known.low is not None and known.high is not None and plain(known.low, 3) == plain(known.high, 3):
+        return f"{given(known.low, 3)}{unit}"
+    if not known.low:
+        return f"at most {given(known.high or 0, 3)}{unit}"
+    if known.high is None:
+        return f"at least {given(known.low, 3)}{unit}"
+    return f"{given(known.low, 3)} to {given(known.high, 3)}{unit}"
+
+
+def _wrapped(lead: str, text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=lead, subsequent_indent=" " * len(lead)) or [lead]

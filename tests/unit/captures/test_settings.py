@@ -1,0 +1,73 @@
+"""Settings of SCTP's ends, inferred from recorded captures whose kernel had Linux' own values."""
+
+from pathlib import Path
+
+import pytest
+from netwarp.captures import read_captures
+from netwarp.captures.sctp.settings import InferredSetting, infer_settings
+from netwarp.engine.captures import explain_captures
+from support.captures import recorded
+
+LINUX = {
+    "rto_initial": 3.0,
+    "rto_min": 1.0,
+    "rto_max": 60.0,
+    "sack_delay": 0.2,
+    "sack_frequency": 2,
+    "heartbeat_interval": 30.0,
+    "failover_threshold": 0,
+    "association_max_retrans": 10,
+    "init_attempts": 8,
+}
+
+
+def inferred(files: list[Path]) -> dict[tuple[int, str], InferredSetting]:
+    capture = read_captures(files)
+    return {(each.end, each.name): each for flow in range(len(capture.flows)) for each in infer_settings(capture, flow)}
+
+
+@pytest.mark.parametrize("node", ["a", "b"])
+@pytest.mark.parametrize(("name", "links"), [("sctp", ("p1", "p2")), ("bundle", ("p1",))])
+def test_every_interval_holds_the_kernels_value(name: str, node: str, links: tuple[str, ...]) -> None:
+    for (_, setting), each in inferred(recorded(name, node, links)).items():
+        value = LINUX.get(setting)
+        if value is not None:
+            assert each.low is None or each.low <= value, each
+            assert each.high is None or each.high >= value, each
+
+
+def test_an_outage_shows_the_floor_of_the_rto_and_the_threshold_at_the_sender() -> None:
+    found = inferred(recorded("sctp", "a", ("p1", "p2")))
+    floor, threshold = found[0, "rto_min"], found[0, "failover_threshold"]
+    assert floor.low is not None and floor.high is not None
+    assert 0.8 < floor.low <= 1.0 <= floor.high < 1.1
+    assert (threshold.low, threshold.high) == (0, 0)
+    assert floor.times_ns, "the packets that show it are named"
+
+
+def test_the_receivers_capture_tells_nothing_of_the_senders_timers() -> None:
+    found = inferred(recorded("sctp", "b", ("p1", "p2")))
+    assert (0, "rto_min") not in found
+    assert (0, "failover_threshold") not in found
+
+
+def test_two_points_are_explained_as_one_association() -> None:
+    files = [*recorded("bundle", "a", ("p1",)), *recorded("bundle", "b", ("p1",))]
+    (explained,) = explain_captures(files).connections
+    assert explained.point == "bundle-a-p1"
+    assert explained.points == ("bundle-a-p1", "bundle-b-p1")
+    assert [moment.t_s for moment in explained.moments] == sorted(moment.t_s for moment in explained.moments)
+
+
+def test_the_course_of_a_failover_in_order() -> None:
+    (explained,) = explain_captures(recorded("sctp", "a", ("p1", "p2")), merge=True).connections
+    texts = [moment.text for moment in explained.moments]
+    order = ["asks for an association", "is up", "nothing is acknowledged for", "new data moves", "new data returns"]
+    places = [next(place for place, text in enumerate(texts) if words in text) for words in order]
+    assert places == sorted(places)
+
+
+def test_tcp_has_a_course_too() -> None:
+    (explained,) = explain_captures(recorded("tcp", "a", ("p1",))).connections
+    assert "connects" in explained.moments[0].text
+    assert explained.settings == ()
