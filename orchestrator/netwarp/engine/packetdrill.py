@@ -18,7 +18,7 @@ from ..guestkernel.tool_run import Progress as BuildProgress
 from ..sandbox.children import Children
 from ..selftests.guest import Result
 from ..selftests.packetdrill.cases import ScriptResult, play_script
-from ..selftests.packetdrill.collection import COLLECTION, Scripts, cached_scripts, unpack_scripts
+from ..selftests.packetdrill.collection import COLLECTION, Scripts, cached_scripts, own_scripts, unpack_scripts
 from ..selftests.packetdrill.counts import Counts, count
 from ..selftests.packetdrill.guest import Bench
 from ..selftests.packetdrill.judge import Tolerance
@@ -68,8 +68,9 @@ def run_packetdrill(
     if out.exists() and any(out.iterdir()):
         raise SpecError(f"{out}: is not empty; name a new directory")
     build = _kernel(source, kernel, building)
-    scripts = _scripts(source, build)
-    files = dict.fromkeys(file for name in names for file in scripts.matching(name.removeprefix(PREFIX)))
+    patterns = [name.removeprefix(PREFIX) for name in names]
+    scripts = own_scripts(patterns) or _scripts(source, build)
+    files = dict.fromkeys(file for pattern in patterns for file in scripts.matching(pattern))
     planned(len(files))
     bench = Bench(build.binary, seed, wall_limit_s)
     out.mkdir(parents=True, exist_ok=True)
@@ -80,7 +81,7 @@ def run_packetdrill(
 
     def run(number: int, test: Selftest) -> Result:
         file = listed[number - 1]
-        place = out.absolute() / f"{number:03d}-{file.stem}"
+        place = out.absolute() / test.folder(number)
         place.mkdir(mode=0o755)
         try:
             found = play_script(

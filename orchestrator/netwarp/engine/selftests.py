@@ -103,7 +103,7 @@ def run_selftests(
     guests = Children()
 
     def run(number: int, test: Selftest) -> Result:
-        place = out.absolute() / f"{number:02d}-{test.collection.replace('/', '-')}-{test.program}"
+        place = out.absolute() / test.folder(number)
         try:
             result = run_test(bench, test, place, limit_s=virtual_limit_s, guests=guests)
         except CellError as error:

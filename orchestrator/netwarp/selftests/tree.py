@@ -51,6 +51,10 @@ class Selftest:
         """As the command line has it."""
         return " ".join([f"{self.collection}:{self.program}", *self.arguments])
 
+    def folder(self, number: int) -> str:
+        """The name of the folder that keeps its output. number: of the test in its run, from 1."""
+        return f"{number:02d}-{self.collection.replace('/', '-')}-{self.program}"
+
 
 def parse_test(text: str) -> Selftest:
     """Read a test's name. Raises SpecError."""

@@ -9,7 +9,7 @@ from netwarp.core.errors import KernelError, SpecError
 from netwarp.engine.packetdrill import as_result
 from netwarp.guestkernel.source import KernelSource
 from netwarp.selftests.packetdrill.cases import CaseResult, ScriptResult
-from netwarp.selftests.packetdrill.collection import Scripts, cached_scripts, unpack_scripts
+from netwarp.selftests.packetdrill.collection import Scripts, cached_scripts, own_scripts, unpack_scripts
 from netwarp.selftests.packetdrill.counts import BEGIN, END, count, group_of, rows, update_table
 from netwarp.selftests.tree import Selftest
 
@@ -104,7 +104,20 @@ def test_a_path_is_a_script_of_ones_own_with_the_files_beside_it(scripts: Script
         scripts.matching("udp*")
 
 
+def test_a_script_that_needs_a_sources_files_is_not_only_ones_own(tmp_path: Path) -> None:
+    script = tmp_path / "mine.pkt"
+    script.write_text("`./defaults.sh\n ./more.py 1`\n0 `true`\n")
+    assert own_scripts([str(script)]) is None
+    (tmp_path / "defaults.sh").write_text("")
+    assert own_scripts([str(script)]) is None
+    (tmp_path / "more.py").write_text("")
+    assert own_scripts([str(script)]) == Scripts(tmp_path)
+    assert own_scripts([str(script), "tcp_*"]) is None
+
+
 def test_the_versions_are_those_of_the_sources_runner(scripts: Scripts) -> None:
+    assert scripts.versions == ("ipv4", "ipv6", "ipv4-mapped-ipv6")
+    (scripts.folder / "ksft_runner.sh").write_text("--ip_version=ipv4 ...")
     assert scripts.versions == ("ipv4", "ipv6")
     (scripts.folder / "ksft_runner.sh").write_text("[ipv4-mapped-ipv6]=...")
     assert scripts.versions == ("ipv4", "ipv6", "ipv4-mapped-ipv6")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import os
+import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,10 +56,23 @@ class Scripts:
 
     @property
     def versions(self) -> tuple[Version, ...]:
-        """The versions of IP that this source's runner plays every script in."""
+        """The versions of IP that this source's runner plays every script in; all where there is none."""
         runner = self.folder / _RUNNER
         text = runner.read_text(errors="replace") if runner.is_file() else ""
-        return VERSIONS if "ipv4-mapped-ipv6" in text else VERSIONS[:2]
+        return VERSIONS[:2] if text and "ipv4-mapped-ipv6" not in text else VERSIONS
+
+
+def own_scripts(names: Sequence[str]) -> Scripts | None:
+    """Scripts that need no kernel's source: each name is a path, and what its commands run lies beside it."""
+    for name in names:
+        path = Path(name).expanduser()
+        if "/" not in name or not path.is_file():
+            return None
+        needed = re.findall(r"`[^`]*`", path.read_text(errors="replace"))
+        files = {file for command in needed for file in re.findall(r"(?:^|[\s;&|`])\./([\w.-]+)", command)}
+        if any(not (path.parent / file).is_file() for file in files):
+            return None
+    return Scripts(Path(names[0]).expanduser().parent)
 
 
 def cached_scripts(identity: str) -> Scripts | None:
