@@ -44,7 +44,7 @@ ssize_t files_read(const char *path, char *text, size_t size)
 
 ssize_t files_write(const char *path, const char *text, int flags)
 {
-	int fd = open(path, flags | O_WRONLY | O_CLOEXEC);
+	int fd = open(path, flags | O_WRONLY | O_CLOEXEC, 0644);
 	ssize_t n;
 
 	if (fd < 0)

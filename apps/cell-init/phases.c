@@ -4,6 +4,7 @@
 
 #include "capture.h"
 #include "clock.h"
+#include "files.h"
 #include "kernel_module.h"
 #include "loop.h"
 #include "memory.h"
@@ -20,9 +21,13 @@
 #include "trace.h"
 #include "wait_file.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define DEFAULT_SETUP_NS (600 * NS_PER_S)
@@ -167,6 +172,18 @@ static int await_t0(struct cell *cell, const char *path, int64_t timeout_ns)
 	return 0;
 }
 
+/* For programs that were started before T0 was known: the file `t0`, as one that somebody else makes
+ * (t0_file). */
+static int tell_t0(struct cell *cell)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%" PRId64 "\n", cell->t0_realtime_ns);
+	if (files_write("t0", text, O_CREAT | O_TRUNC) != (ssize_t)strlen(text))
+		return cell_fail_errno(cell, errno, "t0");
+	return 0;
+}
+
 static int ready(struct cell *cell, const struct steps *steps)
 {
 	const struct step *clock = steps_find(steps, VERB_CLOCK), *end = steps_find(steps, VERB_END);
@@ -182,6 +199,8 @@ static int ready(struct cell *cell, const struct steps *steps)
 	if (!cell->t0_known) {
 		cell->t0_realtime_ns = now + clock->clock.t0_after_ready_ns;
 		cell->t0_known = true;
+		if (tell_t0(cell))
+			return -1;
 	}
 	if (now > cell->t0_realtime_ns)
 		return cell_fail(cell, "T0 was %lld ns ago: the set-up took too long",

@@ -76,6 +76,7 @@ static int complete(struct account *account, struct stream_account *st)
 		st->duplicate_bytes += bytes;
 		return 0;
 	}
+	account->complete++;
 	st->unique_bytes += bytes;
 	account->unique_bytes += bytes;
 	if (number >= st->next)

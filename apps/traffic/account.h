@@ -48,6 +48,7 @@ struct account {
 	uint64_t unique_bytes; /* of all streams; it grows only when new payload arrives, and flow_received()
 				  relies on that */
 	uint64_t corrupt_bytes;
+	uint64_t complete; /* messages of all streams, each once */
 	uint64_t largest_message_bytes;
 	bool byte_stream;
 };

@@ -47,8 +47,8 @@ static const struct option_row rows[] = {
     {"token", OPTION_NUMBER, BOTH, ANY, AT(token), 0, INT64_MAX, NONE, NULL,
      "of the run, in every byte of the payload: a receiver refuses a flow that begins without it",
      "5577006791947779410"},
-    {"message-bytes", OPTION_NUMBER, ROLE_SENDER, ANY, AT(message_bytes), 1, (int64_t)PATTERN_MESSAGE_MAX,
-     NONE, NULL,
+    {"message-bytes", OPTION_NUMBER, BOTH, ANY, AT(message_bytes), 1, (int64_t)PATTERN_MESSAGE_MAX, NONE,
+     NULL,
      "bytes of one message. SCTP: one user message. TCP, MPTCP: every write hands over whole messages, as "
      "many "
      "as fit into 256 KiB",
@@ -57,14 +57,14 @@ static const struct option_row rows[] = {
      "SCTP streams. Sender: messages go round robin over that many (1 when not given). Receiver: the most it "
      "accepts (65535 when not given)",
      "4"},
-    {"t0-realtime-ns", OPTION_NUMBER, ROLE_SENDER, ANY, AT(t0_realtime_ns), 0, INT64_MAX / 2, NONE, NULL,
+    {"t0-realtime-ns", OPTION_NUMBER, BOTH, ANY, AT(t0_realtime_ns), 0, INT64_MAX / 2, NONE, NULL,
      "T0 on CLOCK_REALTIME; else NETWARP_T0_REALTIME_NS, else the moment the program starts",
      "1700000000000000000"},
-    {"start-ns", OPTION_NUMBER, ROLE_SENDER, ANY, AT(start_ns), 0, YEARS_100, 0, NULL,
+    {"start-ns", OPTION_NUMBER, BOTH, ANY, AT(start_ns), 0, YEARS_100, 0, NULL,
      "connect at T0 + this (and 1 us, so that a timeline event of the same time comes first)", "500000000"},
-    {"stop-ns", OPTION_NUMBER, ROLE_SENDER, ANY, AT(stop_ns), 0, YEARS_100, NONE, NULL,
+    {"stop-ns", OPTION_NUMBER, BOTH, ANY, AT(stop_ns), 0, YEARS_100, NONE, NULL,
      "from T0 + this on no byte is handed to the kernel", "100000000000"},
-    {"total-bytes", OPTION_NUMBER, ROLE_SENDER, ANY, AT(total_bytes), 1, INT64_MAX / 2, NONE, NULL,
+    {"total-bytes", OPTION_NUMBER, BOTH, ANY, AT(total_bytes), 1, INT64_MAX / 2, NONE, NULL,
      "stop after that much payload; the last message is shorter if need be", "1000000"},
     {"rcvbuf-bytes", OPTION_NUMBER, BOTH, ANY, AT(rcvbuf_bytes), 1, BUFFER_MAX, NONE, NULL,
      "SO_RCVBUF, set before listen or connect (SO_RCVBUFFORCE where allowed). SCTP offers it as a_rwnd. A "
@@ -134,9 +134,9 @@ static const struct option_row rows[] = {
      "SCTP_STREAM_SCHEDULER_VALUE of stream 0, 1, ...: prio's priority (0 is the first), fc's and wfq's "
      "weight",
      "0,1"},
-    {"unordered", OPTION_FLAG, ROLE_SENDER, PROTOCOL_SCTP, AT(unordered), 0, 0, 0, NULL,
+    {"unordered", OPTION_FLAG, BOTH, PROTOCOL_SCTP, AT(unordered), 0, 0, 0, NULL,
      "SCTP_UNORDERED for every message", NULL},
-    {"ppid", OPTION_NUMBER, ROLE_SENDER, PROTOCOL_SCTP, AT(ppid), 0, UINT32_MAX, NONE, NULL,
+    {"ppid", OPTION_NUMBER, BOTH, PROTOCOL_SCTP, AT(ppid), 0, UINT32_MAX, NONE, NULL,
      "payload protocol identifier of every message", "60"},
     {"lifetime-ns", OPTION_NUMBER, ROLE_SENDER, PROTOCOL_SCTP, AT(lifetime_ns), MS, MS_MAX, NONE, NULL,
      "SCTP_PR_SCTP_TTL, in whole milliseconds: a message older than this is given up", "500000000"},
@@ -153,15 +153,29 @@ static const struct option_row rows[] = {
      NULL},
     {"pacing-rate-bit-s", OPTION_NUMBER, ROLE_SENDER, PROTOCOL_TCP, AT(pacing_rate_bit_s), 8,
      INT64_C(1000000000000), NONE, NULL, "SO_MAX_PACING_RATE, a multiple of 8", "2000000"},
-    {"interval-ns", OPTION_NUMBER, ROLE_SENDER, ANY, AT(interval_ns), 1000, YEARS_100, NONE, NULL,
+    {"interval-ns", OPTION_NUMBER, BOTH, ANY, AT(interval_ns), 1000, YEARS_100, NONE, NULL,
      "a message (or the messages of --burst-bytes) is due at start + k times this, from the first such "
      "instant "
      "after the connection is up; not given: as fast as the kernel takes it",
      "1000000000"},
-    {"burst-bytes", OPTION_NUMBERS, ROLE_SENDER, ANY, AT(burst_bytes), 1, (int64_t)PATTERN_MESSAGE_MAX, 0,
-     NULL,
+    {"burst-bytes", OPTION_NUMBERS, BOTH, ANY, AT(burst_bytes), 1, (int64_t)PATTERN_MESSAGE_MAX, 0, NULL,
      "with --interval-ns: sizes of the messages that are due together, instead of one of --message-bytes",
      "120,80,400"},
+    {"messages", OPTION_WORD, BOTH, ANY, AT(messages), 0, 0, 0, NULL,
+     "file of messages: when each is due, its bytes and its stream (docs/formats.md, The apps), instead of "
+     "--interval-ns",
+     "apps/n2.sender.messages"},
+    {"duplex", OPTION_FLAG, BOTH, ANY, AT(duplex), 0, 0, 0, NULL,
+     "the receiver sends too, over the same connection: its options of messages are those of a sender", NULL},
+    {"peer-messages", OPTION_WORD, BOTH, ANY, AT(peer_messages), 0, 0, 0, NULL,
+     "with --messages that answer the peer's: the file of the peer's messages", "apps/n2.receiver.messages"},
+    {"peer-total-bytes", OPTION_NUMBER, ROLE_SENDER, ANY, AT(peer_total_bytes), 1, INT64_MAX / 2, NONE, NULL,
+     "with --duplex: the receiver's --total-bytes; the connection is closed once they are here too",
+     "1000000"},
+    {"reverse-streams", OPTION_NUMBER, ROLE_RECEIVER, PROTOCOL_SCTP, AT(reverse_streams), 1, 65535, NONE,
+     NULL, "with --duplex: SCTP streams that its messages go over, round robin (1 when not given)", "4"},
+    {"t0-file", OPTION_WORD, ROLE_RECEIVER, ANY, AT(t0_file), 0, 0, 0, NULL,
+     "with --duplex: file with T0 on CLOCK_REALTIME, read once the connection is up", "t0"},
     {"sample-interval-ns", OPTION_NUMBER, ROLE_SENDER, ANY, AT(sample_interval_ns), 0, YEARS_100, 0, NULL,
      "report the transport's state that often, counted from the start; 0: never. In virtual time each sample "
      "costs some clock reads of 256 ns",
@@ -211,6 +225,50 @@ unsigned int config_protocol(const struct config *config)
 	return strcmp(config->protocol, "sctp") == 0 ? PROTOCOL_SCTP : PROTOCOL_MPTCP;
 }
 
+/* What an end that sends has to know. */
+static int check_messages(const struct option_table *table, const struct config *config,
+			  struct option_result *result)
+{
+	if (config->message_bytes == NONE)
+		return options_error(table, "message-bytes", "has to be given", result);
+	if (config->stop_ns == NONE && config->total_bytes == NONE && table->role == ROLE_SENDER)
+		return options_error(table, "stop-ns", "this or --total-bytes has to be given", result);
+	if (config->stop_ns != NONE && config->stop_ns <= config->start_ns)
+		return options_error(table, "stop-ns", "has to be later than --start-ns", result);
+	if (config->burst_bytes.count && config->interval_ns == NONE)
+		return options_error(table, "burst-bytes", "needs --interval-ns", result);
+	if (config->messages && config->interval_ns != NONE)
+		return options_error(table, "messages", "not together with --interval-ns", result);
+	if (config->messages && config->separate_sends)
+		return options_error(table, "separate-sends",
+				     "needs messages of one size: not with --messages", result);
+	return 0;
+}
+
+static int check_duplex(const struct option_table *table, const struct config *config,
+			struct option_result *result)
+{
+	const char *given = NULL;
+
+	if (config->duplex && config->bare)
+		return options_error(table, "bare", "not together with --duplex", result);
+	if (config->duplex)
+		return 0;
+	if (config->peer_messages || config->peer_total_bytes != NONE)
+		given = config->peer_messages ? "peer-messages" : "peer-total-bytes";
+	else if (table->role == ROLE_SENDER)
+		return 0;
+	else if (config->messages || config->interval_ns != NONE)
+		given = config->messages ? "messages" : "interval-ns";
+	else if (config->message_bytes != NONE || config->total_bytes != NONE)
+		given = config->message_bytes != NONE ? "message-bytes" : "total-bytes";
+	else if (config->unordered || config->ppid != NONE)
+		given = config->unordered ? "unordered" : "ppid";
+	else if (config->reverse_streams != NONE)
+		given = "reverse-streams";
+	return given ? options_error(table, given, "needs --duplex", result) : 0;
+}
+
 static int check_sender(const struct option_table *table, const struct config *config,
 			struct option_result *result)
 {
@@ -220,14 +278,6 @@ static int check_sender(const struct option_table *table, const struct config *c
 		return options_error(table, "to", "has to be given", result);
 	if (config->to.count > 1 && config_protocol(config) == PROTOCOL_TCP)
 		return options_error(table, "to", "a TCP connection has one peer address", result);
-	if (config->message_bytes == NONE)
-		return options_error(table, "message-bytes", "has to be given", result);
-	if (config->stop_ns == NONE && config->total_bytes == NONE)
-		return options_error(table, "stop-ns", "this or --total-bytes has to be given", result);
-	if (config->stop_ns != NONE && config->stop_ns <= config->start_ns)
-		return options_error(table, "stop-ns", "has to be later than --start-ns", result);
-	if (config->burst_bytes.count && config->interval_ns == NONE)
-		return options_error(table, "burst-bytes", "needs --interval-ns", result);
 	if (config->reconnect_ns != NONE && config->total_bytes != NONE)
 		return options_error(table, "reconnect-ns",
 				     "not together with --total-bytes: what was under "
@@ -361,8 +411,12 @@ static int check(const struct option_table *table, struct config *config, struct
 		return -1;
 	if (config->port == NONE)
 		return options_error(table, "port", "has to be given", result);
-	if (table->role == ROLE_SENDER &&
-	    (check_sender(table, config, result) || read_t0(table, config, result)))
+	if (table->role == ROLE_SENDER && check_sender(table, config, result))
+		return -1;
+	if (check_duplex(table, config, result))
+		return -1;
+	if ((table->role == ROLE_SENDER || config->duplex) &&
+	    (check_messages(table, config, result) || read_t0(table, config, result)))
 		return -1;
 	if (check_families(table, config, result) || check_sctp(table, config, result) ||
 	    check_clamp(table, config, result))
@@ -376,6 +430,7 @@ static void complete(struct config *config, unsigned int role)
 	if (config->streams == NONE && config_protocol(config) == PROTOCOL_SCTP)
 		config->streams = role == ROLE_SENDER ? 1 : 65535;
 	config->read_each |= config->again;
+	config->streams_out = role == ROLE_SENDER ? config->streams : config->reverse_streams;
 	if (role != ROLE_SENDER)
 		return;
 	if (!config->close)

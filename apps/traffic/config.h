@@ -50,6 +50,12 @@ struct config {
 	int64_t pacing_rate_bit_s;
 	int64_t interval_ns;
 	struct number_list burst_bytes;
+	const char *messages;
+	bool duplex;
+	const char *peer_messages;
+	int64_t peer_total_bytes, reverse_streams;
+	int64_t streams_out; /* no option: streams that this end sends on, OPTION_NOT_GIVEN without any */
+	const char *t0_file;
 	int64_t sample_interval_ns;
 	int64_t connect_deadline_ns, stall_deadline_ns;
 	const char *close;

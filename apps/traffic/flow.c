@@ -49,6 +49,8 @@ int flow_exit(struct flow *flow)
 		flow->status = flow->status ? flow->status : 1;
 	}
 	account_free(&flow->account);
+	schedule_free(&flow->schedule);
+	message_list_free(&flow->peer);
 	ndjson_free(&flow->out);
 	return flow->status;
 }
@@ -258,4 +260,31 @@ int flow_received(struct flow *flow, int result, const struct account_fault *fau
 	if (result > 0)
 		tell_fault(flow, fault);
 	return 0;
+}
+
+int flow_read_messages(struct flow *flow)
+{
+	const char *peer = flow->config->peer_messages;
+	char reason[300];
+
+	if (schedule_init(&flow->schedule, flow->config, reason, sizeof(reason)))
+		return flow_error(flow, "messages", 0, reason);
+	if (peer && message_list_read(&flow->peer, peer, reason, sizeof(reason)))
+		return flow_error(flow, "peer-messages", 0, reason);
+	return 0;
+}
+
+static void write_time(struct flow *flow, const char *key, int64_t t_ns)
+{
+	if (t_ns)
+		ndjson_int(&flow->out, key, t_ns);
+	else
+		ndjson_null(&flow->out, key);
+}
+
+void flow_write_arrived(struct flow *flow)
+{
+	account_write(&flow->account, &flow->out);
+	write_time(flow, "first_t_ns", flow->first_ns);
+	write_time(flow, "last_t_ns", flow->last_ns);
 }

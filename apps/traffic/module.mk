@@ -2,13 +2,13 @@
 TRAFFIC_SRC := traffic/protocols.c traffic/flow.c traffic/config.c traffic/waiter.c traffic/pattern.c traffic/ranges.c \
 	traffic/account.c traffic/tcp.c traffic/tcp_sends.c traffic/tcp_info.c traffic/window_clamp.c traffic/sctp.c \
 	traffic/sctp_socket.c traffic/sctp_batch.c traffic/sctp_log.c traffic/sctp_options.c \
-	traffic/schedule.c traffic/bulk.c \
+	traffic/schedule.c traffic/message_list.c traffic/bulk.c \
 	common/options.c common/address.c common/clock.c common/ndjson.c
 
 PROGRAMS += sender receiver
-sender_SRC := traffic/sender.c traffic/sender_due.c $(TRAFFIC_SRC)
+sender_SRC := traffic/sender.c traffic/sender_due.c traffic/exchange.c $(TRAFFIC_SRC)
 sender_LDFLAGS := -static
-receiver_SRC := traffic/receiver.c $(TRAFFIC_SRC)
+receiver_SRC := traffic/receiver.c traffic/sender_due.c traffic/exchange.c $(TRAFFIC_SRC)
 receiver_LDFLAGS := -static
 # lksctp; with WITHOUT_LIBSCTP=1 (make android) a program that does without (traffic/sctp_api.h)
 ifdef WITHOUT_LIBSCTP
@@ -23,4 +23,4 @@ endif
 
 # the same with ASan and UBSan, for tests on the host (ASan cannot run in a guest: 39-bit address space)
 SANITISED += sender receiver traffic-test-driver
-traffic-test-driver_SRC := traffic/test_driver.c traffic/pattern.c traffic/ranges.c traffic/account.c common/ndjson.c
+traffic-test-driver_SRC := traffic/test_driver.c traffic/message_list.c traffic/pattern.c traffic/ranges.c traffic/account.c common/ndjson.c

@@ -2,14 +2,16 @@
 /* receiver: takes one connection or association and checks every byte of it. */
 #include "bulk.h"
 #include "clock.h"
+#include "exchange.h"
 #include "protocols.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <unistd.h>
 
 struct receiver {
-	struct flow flow;
+	struct sender end; /* with --duplex it sends too */
 	const char *reason;
 	bool connected;
 	bool watching; /* the listening socket */
@@ -32,7 +34,7 @@ static void listening(struct flow *flow)
 static bool failed(struct receiver *receiver, const char *what, int error, const char *detail)
 {
 	receiver->reason = "failed";
-	flow_error(&receiver->flow, what, error, detail);
+	flow_error(&receiver->end.flow, what, error, detail);
 	return false;
 }
 
@@ -42,7 +44,7 @@ static bool wait_more(struct receiver *receiver, int64_t until, const char *dead
 	/* a blocking read may have taken the signal that waiter_wait() would wait for */
 	int result = waiter_stopped() ? WAIT_STOPPED
 		     : waiter_down()  ? WAIT_DOWN
-				      : waiter_wait(&receiver->flow.waiter, until);
+				      : waiter_wait(&receiver->end.flow.waiter, until);
 
 	if (result < 0)
 		return failed(receiver, "epoll", errno, NULL);
@@ -57,7 +59,7 @@ static bool wait_more(struct receiver *receiver, int64_t until, const char *dead
 
 static bool accept_flow(struct receiver *receiver)
 {
-	struct flow *flow = &receiver->flow;
+	struct flow *flow = &receiver->end.flow;
 	int64_t deadline = flow->config->connect_deadline_ns;
 	int64_t until = deadline ? clock_monotonic_ns() + deadline : WAIT_NEVER;
 	enum flow_io io;
@@ -77,17 +79,18 @@ static bool accept_flow(struct receiver *receiver)
 		close(flow->listen_fd);
 		flow->listen_fd = -1;
 	}
-	if (waiter_watch(&flow->waiter, flow->fd, false))
+	if (waiter_watch(&flow->waiter, flow->fd, flow->config->duplex))
 		return failed(receiver, "epoll", errno, NULL);
 	receiver->connected = true;
-	flow_connected(flow, clock_monotonic_ns());
+	receiver->end.progress_ns = clock_monotonic_ns();
+	flow_connected(flow, receiver->end.progress_ns);
 	return true;
 }
 
 /* With --again: whether a new connection has taken the place of the one there is. */
 static bool taken_over(struct receiver *receiver)
 {
-	struct flow *flow = &receiver->flow;
+	struct flow *flow = &receiver->end.flow;
 	int old = flow->fd, new;
 
 	if (!flow->config->again)
@@ -108,7 +111,7 @@ static bool taken_over(struct receiver *receiver)
 /* Read until the association ends. */
 static void receive_all(struct receiver *receiver)
 {
-	struct flow *flow = &receiver->flow;
+	struct flow *flow = &receiver->end.flow;
 	int64_t deadline = flow->config->stall_deadline_ns;
 	int64_t since = clock_monotonic_ns();
 	enum flow_io io = FLOW_WAIT;
@@ -137,9 +140,68 @@ static void receive_all(struct receiver *receiver)
 		receiver->reason = "gave_up";
 }
 
+/* T0 on CLOCK_REALTIME: by an option, or as the file says that is there once it is known. False after a
+ * failure.
+ */
+static bool read_t0(struct receiver *receiver, int64_t *t0_realtime_ns)
+{
+	const struct config *config = receiver->end.flow.config;
+	long long t0_ns;
+	FILE *file;
+	int read;
+
+	*t0_realtime_ns = config->t0_realtime_ns;
+	if (*t0_realtime_ns == OPTION_NOT_GIVEN && !config->t0_file)
+		*t0_realtime_ns = clock_realtime_ns();
+	if (*t0_realtime_ns != OPTION_NOT_GIVEN)
+		return true;
+	file = fopen(config->t0_file, "re");
+	if (!file)
+		return failed(receiver, "t0-file", errno, config->t0_file);
+	read = fscanf(file, "%lld", &t0_ns);
+	fclose(file);
+	if (read != 1)
+		return failed(receiver, "t0-file", 0, "holds no T0");
+	*t0_realtime_ns = t0_ns;
+	return true;
+}
+
+/* Send and receive at once, until the sender ends the connection. */
+static void exchange_all(struct receiver *receiver)
+{
+	static const char *const reasons[] = {
+	    [END_TERMINATED] = "terminated",
+	    [END_GAVE_UP] = "gave_up",
+	    [END_STALLED] = "stalled",
+	    [END_PEER_CLOSED] = "closed",
+	    [END_PEER_ABORTED] = "peer_aborted",
+	    [END_FAILED] = "failed",
+	    [END_DOWN] = "down",
+	};
+	struct sender *end = &receiver->end;
+	struct flow *flow = &end->flow;
+	const struct config *config = flow->config;
+	int64_t t0_realtime_ns;
+	enum ending ending;
+
+	if (!read_t0(receiver, &t0_realtime_ns))
+		return;
+	flow->t0_ns = t0_realtime_ns + clock_monotonic_offset_ns();
+	end->start_ns = flow->t0_ns + config->start_ns + AFTER_TIMELINE_NS;
+	end->stop_ns = config->stop_ns == OPTION_NOT_GIVEN ? WAIT_NEVER : flow->t0_ns + config->stop_ns;
+	end->next_sample_ns = end->next_check_ns = WAIT_NEVER;
+	schedule_begin(&flow->schedule, end->start_ns, end->progress_ns);
+	schedule_write(&flow->schedule, &flow->out);
+	sender_due_begin(end);
+	ending = exchange_payload(end);
+	if (ending == END_TOTAL || ending == END_STOP)
+		ending = exchange_await_end(end);
+	receiver->reason = reasons[ending];
+}
+
 static bool listen_flow(struct receiver *receiver)
 {
-	struct flow *flow = &receiver->flow;
+	struct flow *flow = &receiver->end.flow;
 
 	receiver->reason = "failed";
 	if (flow->ops->open(flow) || flow->ops->listen(flow))
@@ -152,7 +214,7 @@ static bool listen_flow(struct receiver *receiver)
 /* As if the host or the process had been killed, until it is started again; then listen as at first. */
 static bool restart(struct receiver *receiver)
 {
-	struct flow *flow = &receiver->flow;
+	struct flow *flow = &receiver->end.flow;
 	int how = waiter_down(), result;
 
 	ndjson_begin(&flow->out, "down");
@@ -171,7 +233,7 @@ static bool restart(struct receiver *receiver)
 /* With --again: close a connection that has ended, for the next. */
 static bool next_connection(struct receiver *receiver)
 {
-	struct flow *flow = &receiver->flow;
+	struct flow *flow = &receiver->end.flow;
 
 	if (waiter_down())
 		return restart(receiver);
@@ -189,30 +251,27 @@ static void run(struct receiver *receiver)
 	if (!listen_flow(receiver))
 		return;
 	do {
-		if (accept_flow(receiver))
+		if (accept_flow(receiver) && receiver->end.flow.config->duplex)
+			exchange_all(receiver);
+		else if (receiver->connected)
 			receive_all(receiver);
 	} while (next_connection(receiver));
 }
 
-static void write_time(struct flow *flow, const char *key, int64_t t_ns)
-{
-	if (t_ns)
-		ndjson_int(&flow->out, key, t_ns);
-	else
-		ndjson_null(&flow->out, key);
-}
-
 static void finish(struct receiver *receiver)
 {
-	struct flow *flow = &receiver->flow;
+	struct flow *flow = &receiver->end.flow;
 
 	if (flow->account.corrupt_bytes && flow->status == 0)
 		flow->status = 1;
 	ndjson_begin(&flow->out, "summary");
 	ndjson_int(&flow->out, "t_ns", clock_monotonic_ns());
-	account_write(&flow->account, &flow->out);
-	write_time(flow, "first_t_ns", flow->first_ns);
-	write_time(flow, "last_t_ns", flow->last_ns);
+	flow_write_arrived(flow);
+	if (flow->config->duplex) {
+		ndjson_uint(&flow->out, "sent_bytes", flow->sent_bytes);
+		ndjson_uint(&flow->out, "messages_sent",
+			    schedule_messages(&flow->schedule, flow->sent_bytes));
+	}
 	ndjson_object_begin(&flow->out, "kernel");
 	if (receiver->connected)
 		flow->ops->counters(flow);
@@ -228,8 +287,14 @@ int main(int argc, char **argv)
 {
 	struct config config;
 	struct receiver receiver = {
-	    .flow = {.config = &config, .role = ROLE_RECEIVER, .fd = -1, .listen_fd = -1}};
-	struct flow *flow = &receiver.flow;
+	    .end.flow = {.config = &config,
+			 .role = ROLE_RECEIVER,
+			 .waiter = WAITER_CLOSED,
+			 .fd = -1,
+			 .listen_fd = -1},
+	    .reason = "failed",
+	};
+	struct flow *flow = &receiver.end.flow;
 	int status = config_read(&config, ROLE_RECEIVER, argc, argv);
 
 	if (status >= 0)
@@ -237,10 +302,13 @@ int main(int argc, char **argv)
 	flow->ops = transport_of(&config);
 	ndjson_init(&flow->out, STDOUT_FILENO);
 	config_write(&config, ROLE_RECEIVER, &flow->out);
+	if (config.duplex && flow_read_messages(flow))
+		goto out;
 	if (clock_timerslack() || waiter_open(&flow->waiter))
 		flow_error(flow, "setup", errno, NULL);
 	else
 		run(&receiver);
+out:
 	finish(&receiver);
 	waiter_close(&flow->waiter);
 	return flow_exit(flow);

@@ -44,11 +44,12 @@ static int prepare(struct flow *flow, struct sctp *sctp)
 {
 	int result;
 
-	if (flow->role == ROLE_RECEIVER)
+	if (flow_receives(flow))
 		result = sctp_batch_open(&sctp->in, RECV_SLOT_BYTES, RECV_BYTES);
 	else
-		result = sctp_batch_open(&sctp->in, NOTIFY_SLOT_BYTES, 4 * NOTIFY_SLOT_BYTES) ||
-			 sctp_batch_open(&sctp->out, (size_t)schedule_largest(&flow->schedule), BATCH_BYTES);
+		result = sctp_batch_open(&sctp->in, NOTIFY_SLOT_BYTES, 4 * NOTIFY_SLOT_BYTES);
+	if (flow_sends(flow) && !result)
+		result = sctp_batch_open(&sctp->out, (size_t)schedule_largest(&flow->schedule), BATCH_BYTES);
 	return result ? flow_error(flow, "memory", ENOMEM, NULL) : 0;
 }
 
@@ -225,7 +226,7 @@ static int take(struct flow *flow, struct sctp *sctp, unsigned int slot)
 		sctp->in_notification = !end;
 		return 0;
 	}
-	if (flow->role == ROLE_SENDER)
+	if (!flow_receives(flow))
 		return flow_error(flow, "recvmmsg", EPROTO, FLOW_UNEXPECTED);
 	info = sctp_batch_rcvinfo(&sctp->in, slot);
 	if (!info)

@@ -72,19 +72,20 @@ static void set_control(struct msghdr *message, const struct config *config, uin
 
 void sctp_batch_fill(struct sctp_batch *batch, const struct flow *flow, uint64_t left)
 {
-	uint64_t message = flow->sent_messages, streams = (uint64_t)flow->config->streams;
+	const struct schedule *schedule = &flow->schedule;
+	uint64_t message = flow->sent_messages;
 	unsigned int i;
 	uint16_t stream;
 	size_t len;
 
 	for (i = 0; i < batch->slots && left > 0; i++, message++) {
-		len = (size_t)schedule_size(&flow->schedule, message);
+		len = (size_t)schedule_size(schedule, message);
 		if (left < len)
 			len = (size_t)left;
 		left -= len;
-		stream = (uint16_t)(message % streams);
+		stream = schedule_stream(schedule, message);
 		batch->vectors[i].iov_len = len;
-		pattern_fill(batch->vectors[i].iov_base, len, stream, message / streams, 0);
+		pattern_fill(batch->vectors[i].iov_base, len, stream, schedule_number(schedule, message), 0);
 		set_control(&batch->messages[i].msg_hdr, flow->config, stream);
 	}
 	batch->at = 0;

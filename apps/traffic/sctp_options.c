@@ -269,6 +269,7 @@ static int set_socket(struct flow *flow, int fd)
 		init.sinit_max_init_timeo = (uint16_t)ms_or_0(config->init_max_timeout_ns);
 	} else {
 		init.sinit_max_instreams = (uint16_t)config->streams;
+		init.sinit_num_ostreams = (uint16_t)or_0(config->reverse_streams);
 	}
 	/* what a bare sender is to have of it, it has to ask for */
 	if ((!config->bare || init.sinit_max_attempts || init.sinit_max_init_timeo) &&

@@ -54,12 +54,12 @@ static void sample(struct sender *sender, int64_t now)
 static bool stalled(struct sender *sender, int64_t now)
 {
 	int64_t deadline = sender->flow.config->stall_deadline_ns;
-	uint64_t acknowledged;
+	uint64_t arrived = sender->flow.account.unique_bytes, acknowledged; /* both are progress */
 
 	sender->next_check_ns = now + deadline / 8 + 1;
 	if (sender->flow.ops->progress(&sender->flow, &acknowledged) &&
-	    acknowledged != sender->acknowledged) {
-		sender->acknowledged = acknowledged;
+	    acknowledged + arrived != sender->acknowledged) {
+		sender->acknowledged = acknowledged + arrived;
 		sender->progress_ns = now;
 	}
 	return now - sender->progress_ns >= deadline;
@@ -91,7 +91,7 @@ static int64_t next_payload(const struct sender *sender)
 {
 	const struct flow *flow = &sender->flow;
 
-	if (!flow->schedule.interval_ns || flow->sent_bytes < sender->due_bytes)
+	if (!schedule_timed(&flow->schedule) || flow->sent_bytes < sender->due_bytes || sender->sent_all)
 		return WAIT_NEVER;
 	return schedule_next(&flow->schedule, flow->sent_bytes);
 }
@@ -108,7 +108,7 @@ void sender_record_blocked(struct sender *sender, bool blocked)
 	struct flow *flow = &sender->flow;
 	int64_t now;
 
-	if (!flow->schedule.interval_ns || blocked == (sender->blocked_ns != 0))
+	if (!schedule_timed(&flow->schedule) || blocked == (sender->blocked_ns != 0))
 		return;
 	now = clock_monotonic_ns();
 	ndjson_begin(&flow->out, blocked ? "blocked" : "unblocked");

@@ -30,6 +30,7 @@ struct sender {
 	unsigned int next_switch;
 	bool connecting;    /* from connect() until the connection is up */
 	bool sending;	    /* true while payload is sent; only then do --stop-ns and the schedule apply */
+	bool sent_all;	    /* no more payload comes, whatever the schedule says */
 	bool drained;	    /* the peer has closed too */
 	uint64_t due_bytes; /* total bytes that the schedule allows to have been sent by now */
 	int64_t blocked_ns; /* when the socket buffer became full for what is due; 0: it is not full */

@@ -34,10 +34,10 @@
 #define STATE_CLOSE 7
 
 struct tcp {
-	uint8_t *buffer;
-	size_t size;	   /* of the buffer */
-	size_t write_size; /* whole messages that fit into it */
-	size_t at, end;	   /* payload in the buffer that the kernel has not taken yet */
+	uint8_t *in, *out; /* NULL for a direction in which this end has no payload */
+	size_t in_size;
+	size_t write_size; /* whole messages that fit into `out` */
+	size_t at, end;	   /* payload in `out` that the kernel has not taken yet */
 	struct window_clamp clamp;
 	union address peer; /* of a sender's connection, once it has sampled it */
 };
@@ -108,6 +108,27 @@ static int set_options(struct flow *flow, int fd)
 	return 0;
 }
 
+static int make_buffers(struct flow *flow, struct tcp *tcp)
+{
+	size_t out_size = BATCH_BYTES;
+
+	if (flow_sends(flow)) {
+		tcp->write_size = (size_t)flow->config->message_bytes;
+		if (tcp->write_size < BATCH_BYTES)
+			tcp->write_size = BATCH_BYTES - BATCH_BYTES % tcp->write_size;
+		if (out_size < tcp->write_size)
+			out_size = tcp->write_size;
+		tcp->out = malloc(out_size);
+	}
+	if (flow_receives(flow)) {
+		tcp->in_size = BATCH_BYTES;
+		tcp->in = malloc(tcp->in_size);
+	}
+	if ((flow_sends(flow) && !tcp->out) || (flow_receives(flow) && !tcp->in))
+		return flow_error(flow, "memory", ENOMEM, NULL);
+	return 0;
+}
+
 static int tcp_open(struct flow *flow)
 {
 	const struct config *config = flow->config;
@@ -120,17 +141,8 @@ static int tcp_open(struct flow *flow)
 	flow->state = tcp;
 	if (!tcp)
 		return flow_error(flow, "memory", ENOMEM, NULL);
-	tcp->size = BATCH_BYTES;
-	if (!receiver) {
-		tcp->write_size = (size_t)config->message_bytes;
-		if (tcp->write_size < BATCH_BYTES)
-			tcp->write_size = BATCH_BYTES - BATCH_BYTES % tcp->write_size;
-		if (tcp->size < tcp->write_size)
-			tcp->size = tcp->write_size;
-	}
-	tcp->buffer = malloc(tcp->size);
-	if (!tcp->buffer)
-		return flow_error(flow, "memory", ENOMEM, NULL);
+	if (make_buffers(flow, tcp))
+		return -1;
 	fd = flow_socket(flow, family, SOCK_STREAM, is_mptcp(flow) ? IPPROTO_MPTCP : IPPROTO_TCP);
 	if (fd < 0)
 		return -1;
@@ -189,12 +201,12 @@ static enum flow_io tcp_send(struct flow *flow, uint64_t limit)
 		tcp->end = tcp->write_size;
 		if (limit - flow->sent_bytes < tcp->end)
 			tcp->end = (size_t)(limit - flow->sent_bytes);
-		pattern_fill_flow(tcp->buffer, tcp->end, flow->sent_bytes);
+		pattern_fill_flow(tcp->out, tcp->end, flow->sent_bytes);
 	}
 	if (flow->config->separate_sends)
-		n = tcp_sends(flow->fd, tcp->buffer, tcp->at, tcp->end, (size_t)flow->config->message_bytes);
+		n = tcp_sends(flow->fd, tcp->out, tcp->at, tcp->end, (size_t)flow->config->message_bytes);
 	else
-		n = send(flow->fd, tcp->buffer + tcp->at, tcp->end - tcp->at, MSG_DONTWAIT | MSG_NOSIGNAL);
+		n = send(flow->fd, tcp->out + tcp->at, tcp->end - tcp->at, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (n < 0)
 		return errno == EAGAIN ? FLOW_WAIT : flow_lost(flow, "send", errno, NULL);
 	tcp->at += (size_t)n;
@@ -215,34 +227,34 @@ static ssize_t read_now(struct flow *flow, uint8_t *to, size_t size)
 
 static enum flow_io tcp_recv(struct flow *flow)
 {
-	bool sender = flow->role == ROLE_SENDER; /* its buffer holds payload on the way out */
+	bool receives = flow_receives(flow);
 	struct tcp *tcp = flow->state;
 	struct account_fault fault;
 	uint8_t unexpected;
 	ssize_t n;
 
 	if (flow->bulk && tcp->clamp.bytes)
-		n = bulk_read_some(flow, tcp->buffer, tcp->size);
+		n = bulk_read_some(flow, tcp->in, tcp->in_size);
 	else if (flow->bulk)
-		n = bulk_read(flow, tcp->buffer, tcp->size);
+		n = bulk_read(flow, tcp->in, tcp->in_size);
 	else
-		n = read_now(flow, sender ? &unexpected : tcp->buffer, sender ? 1 : tcp->size);
+		n = read_now(flow, receives ? tcp->in : &unexpected, receives ? tcp->in_size : 1);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? FLOW_WAIT : flow_lost(flow, "recv", errno, NULL);
 	if (n == 0)
 		return FLOW_CLOSED;
-	if (sender) {
+	if (!receives) {
 		flow_error(flow, "recv", EPROTO, FLOW_UNEXPECTED);
 		return FLOW_FAILED;
 	}
 	if (tcp->clamp.bytes && window_clamp_received(&tcp->clamp, flow, (size_t)n))
 		return FLOW_FAILED;
-	if (flow_recognise(flow, tcp->buffer, (size_t)n, 0, 0))
+	if (flow_recognise(flow, tcp->in, (size_t)n, 0, 0))
 		return FLOW_FAILED;
-	if (flow_received(flow, account_bytes(&flow->account, tcp->buffer, (size_t)n, &fault), &fault))
+	if (flow_received(flow, account_bytes(&flow->account, tcp->in, (size_t)n, &fault), &fault))
 		return FLOW_FAILED;
 	/* the next read of a window clamp's receiver waits by itself */
-	if ((size_t)n == tcp->size || (flow->bulk && tcp->clamp.bytes))
+	if ((size_t)n == tcp->in_size || (flow->bulk && tcp->clamp.bytes))
 		return FLOW_MORE;
 	return flow_after_short_read(flow);
 }
@@ -386,8 +398,10 @@ static void tcp_close(struct flow *flow, bool abort)
 	struct tcp *tcp = flow->state;
 
 	flow_close(flow, abort);
-	if (tcp)
-		free(tcp->buffer);
+	if (tcp) {
+		free(tcp->in);
+		free(tcp->out);
+	}
 	free(tcp);
 	flow->state = NULL;
 }

@@ -13,8 +13,11 @@
  *	bytes BYTES				-> likewise
  *	abandon STREAM				-> 0
  *	summary					-> the accounting as a JSON object; begins anew
+ *	list FILE				-> messages, bytes, largest of a file of messages; or why not
+ *	whole FILE BYTES			-> messages that are whole in so many bytes
  */
 #include "account.h"
+#include "message_list.h"
 #include "ndjson.h"
 #include "pattern.h"
 
@@ -141,6 +144,27 @@ static bool account_command(struct account *account, const char *verb, const uin
 	return true;
 }
 
+/* A file of messages. */
+static bool list_command(const char *verb, const char *path, uint64_t bytes)
+{
+	struct message_list list;
+	char reason[300];
+
+	if (strcmp(verb, "list") != 0 && strcmp(verb, "whole") != 0)
+		return false;
+	if (message_list_read(&list, path, reason, sizeof(reason))) {
+		printf("%s\n", reason);
+		return true;
+	}
+	if (strcmp(verb, "whole") == 0)
+		printf("%" PRIu64 "\n", message_list_whole(&list, bytes));
+	else
+		printf("%" PRIu64 " %" PRIu64 " %u\n", list.count, list.items[list.count - 1].end,
+		       message_list_largest(&list));
+	message_list_free(&list);
+	return true;
+}
+
 int main(void)
 {
 	struct account account = {0};
@@ -160,7 +184,8 @@ int main(void)
 		for (i = 4; i > 0 && !words[i]; i--)
 			;
 		if (!words[0] || (!pattern_command(words[0], n, words[i]) &&
-				  !account_command(&account, words[0], n, words[i])))
+				  !account_command(&account, words[0], n, words[i]) &&
+				  !(words[1] && list_command(words[0], words[1], n[1]))))
 			usage(line);
 		fflush(stdout);
 	}

@@ -47,11 +47,12 @@ struct flow {
 	int listen_fd;
 	int status; /* exit status of the program: 0, 1 or EXIT_CANNOT */
 	bool established;
-	int64_t t0_ns;		  /* T0 on CLOCK_MONOTONIC (sender) */
-	struct schedule schedule; /* sender */
+	int64_t t0_ns;		  /* T0 on CLOCK_MONOTONIC (of an end that sends) */
+	struct schedule schedule; /* of what is sent */
 	uint64_t sent_bytes;	  /* payload that the kernel has accepted */
 	uint64_t sent_messages;
-	struct account account; /* receiver */
+	struct account account;	  /* of what arrives */
+	struct message_list peer; /* of --peer-messages */
 	int64_t read_ns; /* time after the last read that returned payload; with bulk, the time at which it
 			    arrived */
 	int64_t first_ns, last_ns; /* first and last arrival of new payload; 0: none yet */
@@ -100,6 +101,17 @@ struct transport_ops {
 	/* Close the connection, in order or by an abort, and free the state. */
 	void (*close)(struct flow *flow, bool abort);
 };
+
+/* Whether this end sends payload, and whether it receives any: with --duplex both ends do both. */
+static inline bool flow_sends(const struct flow *flow)
+{
+	return flow->role == ROLE_SENDER || flow->config->duplex;
+}
+
+static inline bool flow_receives(const struct flow *flow)
+{
+	return flow->role == ROLE_RECEIVER || flow->config->duplex;
+}
 
 extern const struct transport_ops tcp_ops, mptcp_ops, sctp_ops;
 
@@ -172,6 +184,11 @@ enum flow_io flow_after_short_read(const struct flow *flow);
 
 /* Check the token of the flow's first payload, when --token was given. 0, or -1 after flow_error(). */
 int flow_recognise(struct flow *flow, const uint8_t *data, size_t len, uint16_t stream, uint64_t number);
+
+/* Read --messages and --peer-messages. 0, or -1 after flow_error(). */
+int flow_read_messages(struct flow *flow);
+/* Write the members of a record `summary` about what arrived: the accounting, first_t_ns and last_t_ns. */
+void flow_write_arrived(struct flow *flow);
 
 /*
  * Call after each account_bytes() or account_message() with its result: records faults and the first byte,

@@ -28,6 +28,11 @@ struct waiter {
 	uint32_t events;  /* EPOLL* flags of the socket, set by the last waiter_wait() */
 };
 
+#define WAITER_CLOSED                                                                                        \
+	{                                                                                                    \
+		.epoll_fd = -1, .timer_fd = -1                                                               \
+	}
+
 /* Also blocks SIGTERM and SIGINT outside waiter_wait(), and ignores SIGPIPE. 0, or -1 with errno set. */
 int waiter_open(struct waiter *waiter);
 void waiter_close(struct waiter *waiter);

@@ -156,7 +156,8 @@ int main(int argc, char **argv)
 		client.connections[i].flow.role = ROLE_SENDER;
 		client.connections[i].flow.fd = client.connections[i].flow.listen_fd = -1;
 		client.connections[i].flow.ops = transport_of(&client.config.transport);
-		schedule_init(&client.connections[i].flow.schedule, &client.config.transport);
+		if (flow_read_messages(&client.connections[i].flow))
+			return 1;
 		ndjson_init(&client.connections[i].flow.out, STDOUT_FILENO);
 	}
 	client.flow = &client.connections[0].flow;

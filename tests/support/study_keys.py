@@ -8,7 +8,17 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from netwarp.experiment import arrivals, grammar, loops, options, page_flows, programs, read_claims
+from netwarp.experiment import (
+    arrivals,
+    grammar,
+    laws,
+    loops,
+    options,
+    page_flows,
+    programs,
+    read_claims,
+    read_messages,
+)
 from netwarp.experiment.fields import Field
 
 OUT = Path(__file__).parents[2] / "orchestrator/netwarp/experiment/study_keys.pyi"
@@ -51,6 +61,9 @@ RESOLVED_NAMES = (
     "Sizes",
     "Arrivals",
     "Stops",
+    "Law",
+    "Messages",
+    "Reverse",
     "Flow",
     "Event",
     "Shape",
@@ -90,6 +103,9 @@ TABLES: dict[str, tuple[Mapping[str, Field], str]] = {
     "Sizes": (arrivals.SIZE, ""),
     "Arrivals": (arrivals.ARRIVALS, ""),
     "Stops": (grammar.STOPS, ""),
+    "Law": (laws.LAWS, ""),
+    "Messages": (read_messages.MESSAGES, ""),
+    "Reverse": (read_messages.REVERSE, "Messages"),
     "Flow": (grammar.FLOW, ""),
     "Event": (grammar.EVENT, "BothWays"),
     "Shape": (grammar.SHAPE, ""),
@@ -145,6 +161,9 @@ HANDLES = {
     "Burst": "Key",
     "Sender": "Key",
     "Receiver": "Key",
+    "Law": "Key",
+    "Messages": "Key",
+    "Reverse": "Messages",
     "Node": "Handle",
     "Link": "BothWays, Handle",
     "Flow": "Handle",

@@ -184,7 +184,7 @@ def _unused_paths(plan: Plan, results: Results) -> Iterator[str]:
     with_unused: dict[str, list[str]] = {}
     several: Counter[str] = Counter()
     for row in (row for rows in results.by_cell.values() for row in rows):
-        if row.metric == "paths_used" and paths[row.cell_id, row.flow] > 1 and row.value is not None:
+        if row.metric == "paths_used" and paths.get((row.cell_id, row.flow), 0) > 1 and row.value is not None:
             several[row.flow] += 1
             if row.value < paths[row.cell_id, row.flow]:
                 with_unused.setdefault(row.flow, []).append(row.cell_id)

@@ -16,6 +16,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from .ip_families import IPV4, IPV6, IpFamily
+from .messages import Messages
 from .units import Quantity, format_quantity
 
 NodeKind = Literal["host", "router", "switch"]
@@ -272,6 +273,19 @@ class Program(Frozen, frozen=True):
         return self.sender if role == "sender" else self.receiver
 
 
+class Reverse(Frozen, frozen=True):
+    """What a flow's receiver sends to its sender over the same connection.
+
+    options: of the messages (`interval_ns`, `burst_bytes`, `reverse_streams`). messages: where they are listed one by
+    one. Without an interval and messages: as fast as the kernel accepts data.
+    """
+
+    message_bytes: int
+    total_bytes: int | None = None
+    options: dict[str, OptionValue] = {}
+    messages: Messages | None = None
+
+
 class Flow(Frozen, frozen=True):
     """A TCP connection, MPTCP connection or SCTP association; of a program, everything it sends. The first of the paths
     is the primary.
@@ -299,6 +313,17 @@ class Flow(Frozen, frozen=True):
     """The flow of the spec of which this is one of many; unset it is no part of the JSON."""
     size_class: str | msgspec.UnsetType = msgspec.UNSET
     """The class of sizes of its group that it belongs to."""
+    messages: Messages | msgspec.UnsetType = msgspec.UNSET
+    """What the sender sends, where the messages are listed one by one; unset it is no part of the JSON."""
+    reverse: Reverse | msgspec.UnsetType = msgspec.UNSET
+    """What the receiver sends, where both ends send."""
+    late_ns: int | msgspec.UnsetType = msgspec.UNSET
+    """A message that is delivered later than this after it was due is late."""
+
+    @property
+    def is_back(self) -> bool:
+        """True of the other direction of a flow (reversed_flow), which no cell holds."""
+        return self.name.endswith(BACK)
 
     @property
     def is_page(self) -> bool:
@@ -308,6 +333,8 @@ class Flow(Frozen, frozen=True):
     @property
     def opener(self) -> Literal["sender", "receiver"]:
         """The end that connects."""
+        if self.is_back and self.program is None:
+            return "receiver"
         asked = self.program is not None and self.program.listens == "sender"
         return "receiver" if self.is_page or asked else "sender"
 
@@ -329,18 +356,34 @@ BACK = ".back"
 
 
 def reversed_flow(flow: Flow) -> Flow:
-    """The other direction of a program's flow. How fast its paths are is not known: spec and plan say it of the flow's
-    own direction.
+    """The other direction of a program's flow, or of one with `reverse`. How fast its paths are is not known: spec and
+    plan say it of the flow's own direction.
     """
-    assert flow.program is not None
     ends = {"sender": flow.receiver, "receiver": flow.sender}
     paths = tuple(
         Path(path.name, path.receiver_link, path.sender_link, None, path.base_rtt_ns, path.sender_link)
         for path in flow.paths
     )
+    name = f"{flow.name}{BACK}"
+    if flow.program is None:
+        assert flow.reverse is not msgspec.UNSET
+        back = flow.reverse
+        return msgspec.structs.replace(
+            flow,
+            name=name,
+            paths=paths,
+            **ends,
+            message_bytes=back.message_bytes,
+            total_bytes=back.total_bytes,
+            switches=(),
+            sender_options={**flow.receiver_options, **back.options},
+            receiver_options=flow.sender_options,
+            messages=msgspec.UNSET if back.messages is None else back.messages,
+            reverse=msgspec.UNSET,
+        )
     listens: Literal["sender", "receiver"] = "receiver" if flow.program.listens == "sender" else "sender"
     program = msgspec.structs.replace(flow.program, listens=listens)
-    return msgspec.structs.replace(flow, name=f"{flow.name}{BACK}", paths=paths, program=program, **ends)
+    return msgspec.structs.replace(flow, name=name, paths=paths, program=program, **ends)
 
 
 def closing(flow: Flow) -> OptionValue:

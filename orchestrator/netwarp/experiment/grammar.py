@@ -14,6 +14,8 @@ from .fields import Field, quantity
 from .options import ALL_AGENTS, of_role
 from .page_flows import PAGE
 from .programs import PROGRAM
+from .read_messages import EXAMPLE as MESSAGES_EXAMPLE
+from .read_messages import MESSAGES, REVERSE
 
 MS, S = 10**6, 10**9
 LEVELS = Field("levels", '{ outage = ["0 s", "5 s"] }')
@@ -179,6 +181,9 @@ FLOW: dict[str, Field] = {
     "stop": quantity("time", example='"100 s"', fields=STOPS),
     "bytes": quantity("data", example='"10 MB"', low=1),
     "message_size": quantity("data", example='"1452 B"', low=1, high=16 << 20),
+    "messages": Field("table", MESSAGES_EXAMPLE, fields=MESSAGES),
+    "reverse": Field("table", MESSAGES_EXAMPLE, fields=REVERSE),
+    "late": quantity("time", example='"100 ms"', low=1000, high=3600 * S),
     "sender": Field("open", '{ congestion = "reno" }', fields=of_role("sender")),
     "receiver": Field("open", '{ rcvbuf = "64 KiB" }', fields=of_role("receiver")),
     "switch_primary": Field("tables", '[{ at = "50 s", path = "p2" }]', fields=SWITCH),

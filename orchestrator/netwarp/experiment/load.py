@@ -34,6 +34,7 @@ from .problems import Problems, nearest
 from .profiles import shown
 from .published_numbers import read_published
 from .read_claims import FILE, ClaimReader
+from .read_messages import with_message_files
 from .read_outputs import OutputReader, OwnMetric, known_metrics, read_metrics
 from .sections import check_references, read_overrides
 from .toml_positions import Item, parse_toml, read_bounded
@@ -148,8 +149,8 @@ def read_spec(
     document = expand_outputs(document, problems)
     overrides = read_overrides(document, sets, problems)
     document = merge(document, overrides)
-    document, overrides = (with_archives(item, folder, files, problems) for item in (document, overrides))
-    document, overrides = (with_size_files(item, folder, files, problems) for item in (document, overrides))
+    for read_files in (with_archives, with_size_files, with_message_files):
+        document, overrides = (read_files(item, folder, files, problems) for item in (document, overrides))
     filled = {key: child for key, child in document.table().items() if key in RESOLVED}
     of_claims = {key: child for key, child in document.table().items() if key in FILE}
     rest = {key: child for key, child in document.table().items() if key not in RESOLVED and key not in FILE}

@@ -118,8 +118,8 @@ OPTIONS: dict[str, Option] = {
         "scheduler", Field("choice", '"rr"', choices=("fcfs", "prio", "rr", "fc", "wfq")), _SCTP, _SENDER
     ),
     "stream_values": Option("stream_values", Field("open", "[0, 1]", low=0, high=65535), _SCTP, _SENDER),
-    "unordered": Option("unordered", _SWITCH, _SCTP, _SENDER),
-    "ppid": Option("ppid", _count("60", high=2**32 - 1), _SCTP, _SENDER),
+    "unordered": Option("unordered", _SWITCH, _SCTP),
+    "ppid": Option("ppid", _count("60", high=2**32 - 1), _SCTP),
     "lifetime": Option("lifetime_ns", quantity("time", example='"500 ms"', low=MS, high=86400 * S), _SCTP, _SENDER),
     "max_retransmissions": Option("max_retransmissions", _count("3"), _SCTP, _SENDER),
     "connect": Option("connect", Field("choice", '"connectx"', choices=("connect", "connectx")), _SCTP, _SENDER),

@@ -234,6 +234,8 @@ class ReceiverKeys(TypedDict, total=False):
     sack_frequency: int  # 2
     max_burst: int  # 4
     path_mtu: str  # "1280 B"
+    unordered: bool  # true
+    ppid: int  # 60
     connect_deadline: str  # "30 s"
     stall_deadline: str  # "30 s"
 
@@ -261,6 +263,25 @@ class StopsKeys(TypedDict, total=False):
     every: str  # "100 ms"
     last: str  # "50 s"
 
+class LawKeys(TypedDict, total=False):
+    uniform: object  # ["20 ms", "80 ms"]
+    exponential: object  # "50 ms"
+    lognormal: object  # { median = "50 ms", sigma = "0.5" }
+    pareto: object  # { least = "1 kB", shape = "1.3" }
+
+class MessagesKeys(TypedDict, total=False):
+    gaps: LawKeys | str | Sequence[object]  # "50 ms", { exponential = "50 ms" } or { uniform = ["20 ms", "80 ms"] }
+    think: LawKeys | str | Sequence[object]  # { exponential = "1 s" }
+    file: object  # "voice.csv"
+    sizes: LawKeys | str | Sequence[object]
+    burst: int  # 3
+    on: LawKeys | str | Sequence[object]  # { exponential = "1 s" }
+    off: LawKeys | str | Sequence[object]  # { exponential = "1.35 s" }
+
+class ReverseKeys(MessagesKeys, total=False):
+    bytes: str  # "1 MB"
+    streams: int  # 2
+
 class FlowKeys(TypedDict, total=False):
     from_: Name  # "a"
     to: Name  # "b"
@@ -277,6 +298,9 @@ class FlowKeys(TypedDict, total=False):
     stop: str | StopsKeys  # "100 s"
     bytes: str  # "10 MB"
     message_size: str  # "1452 B"
+    messages: MessagesKeys  # { gaps = { exponential = "50 ms" }, sizes = "120 B" }
+    reverse: ReverseKeys  # { gaps = { exponential = "50 ms" }, sizes = "120 B" }
+    late: str  # "100 ms"
     sender: SenderKeys | str | Sequence[object]  # { congestion = "reno" }
     receiver: ReceiverKeys | str | Sequence[object]  # { rcvbuf = "64 KiB" }
     switch_primary: Sequence[SwitchKeys]  # [{ at = "50 s", path = "p2" }]
@@ -701,8 +725,29 @@ class Receiver(Key):
     sack_frequency: Key
     max_burst: Key
     path_mtu: Key
+    unordered: Key
+    ppid: Key
     connect_deadline: Key
     stall_deadline: Key
+
+class Law(Key):
+    uniform: Key
+    exponential: Key
+    lognormal: Key
+    pareto: Key
+
+class Messages(Key):
+    gaps: Law
+    think: Law
+    file: Key
+    sizes: Law
+    burst: Key
+    on: Law
+    off: Law
+
+class Reverse(Messages):
+    bytes: Key
+    streams: Key
 
 class Node(Handle):
     kind: Key
@@ -739,6 +784,9 @@ class Flow(Handle):
     stop: Key
     bytes: Key
     message_size: Key
+    messages: Messages
+    reverse: Reverse
+    late: Key
     sender: Sender
     receiver: Receiver
     switch_primary: Key

@@ -14,7 +14,7 @@ from ..core.errors import CaptureError, StoreError
 from ..core.metrics.catalogue import CELL_METRICS, METRICS, unit_of
 from ..core.metrics.expressions import evaluate, fill_in
 from ..core.metrics.packet_names import NoPackets, Packets
-from ..core.types import Cell, Check, Flow, Measurement, reversed_flow
+from ..core.types import BACK, Cell, Check, Flow, Measurement, reversed_flow
 from ..store import compressed
 from ..store.app_records import AppRecord, InForce, Summary, read_app_log
 from ..store.derived import CellEvent, CellSeries, CellWindows, FlowSeries, NearPacket
@@ -80,7 +80,10 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
     counted = counted_at_end(cell, layout, records.qdiscs, records.addresses)
     checks += mark_checks(cell, counted, points)
     span_ns = make_series.span_ns(cell, points.values(), records.ready.t0_realtime_ns)
-    results = {flow.name: _flow(cell, flow, directory, points, records, span_ns) for flow in cell.flows}
+    backs = {flow.name: reversed_flow(flow) for flow in cell.flows if flow.reverse is not msgspec.UNSET}
+    results = {
+        flow.name: _flow(cell, flow, directory, points, records, span_ns, backs.get(flow.name)) for flow in cell.flows
+    }
     shared, of_the_cell = flow_sharing_metrics({name: result.observation for name, result in results.items()})
     of_the_cell["jain_index"] = jain_index([result.metrics["goodput_bit_s"] for result in results.values()])
     of_the_cell |= aqm_metrics(cell, counted) | agent_metrics(cell, directory, records.rules)
@@ -102,6 +105,12 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
         checks += results[flow.name].checks + failed
         if flow.program is not None and flow.protocol != "icmp":
             measurements += _other_direction(cell, flow, directory, points, records)
+        elif (back := backs.get(flow.name)) is not None:
+            found = _flow(cell, back, directory, points, records, span_ns, flow)
+            metrics, _, clocks = within_clocks(back, found.metrics, records.ready)
+            own, failed = _own_metrics(cell, back, metrics, _named(found.observation))
+            measurements += _measurements(cell, back, metrics | own)
+            checks += clocks + found.checks + failed
     others = group_metrics(cell, of_flows) | ({} if asked is None else asked.links)
     for name, metrics in others.items():
         measurements += [
@@ -198,17 +207,44 @@ def _read_points(cell: Cell, cell_dir: Path, unfinished: bool) -> tuple[dict[str
 
 
 def _app_records(directory: CellDir, flow: Flow, role: str) -> tuple[list[AppRecord], list[Check]]:
-    """The records of an application; none if the file is missing."""
-    path = directory.apps / f"{flow.name}.{role}.ndjson"
+    """The records of an application; none if the file is missing. Of a flow's other direction the receiver sends."""
+    name = flow.name
+    if flow.is_back:
+        name, role = flow.name.removesuffix(BACK), "receiver" if role == "sender" else "sender"
+    path = directory.apps / f"{name}.{role}.ndjson"
     try:
         return (read_app_log(path) if compressed.exists(path) else []), []
     except StoreError as error:
-        return [], [Check(f"output of {flow.name}.{role}", False, relative(str(error), directory.root))]
+        return [], [Check(f"output of {name}.{role}", False, relative(str(error), directory.root))]
+
+
+def _peer(
+    cell: Cell, flow: Flow, directory: CellDir, points: dict[str, CapturePoint], records: CellRecords
+) -> FlowObservation:
+    """The other direction of a flow, as far as its messages need it."""
+    t0_ns = records.ready.t0_realtime_ns
+    sender, receiver, _ = packets_at_both_ends(flow, points.get(flow.sender), points.get(flow.receiver), t0_ns)
+    sender_records, _ = _app_records(directory, flow, "sender")
+    return FlowObservation(
+        cell,
+        flow,
+        sender,
+        receiver,
+        sender_records=sender_records,
+        t0_monotonic_ns=records.ready.t0_monotonic_ns,
+    )
 
 
 def _flow(
-    cell: Cell, flow: Flow, directory: CellDir, points: dict[str, CapturePoint], records: CellRecords, span_ns: int
+    cell: Cell,
+    flow: Flow,
+    directory: CellDir,
+    points: dict[str, CapturePoint],
+    records: CellRecords,
+    span_ns: int,
+    other: Flow | None = None,
 ) -> _FlowResult:
+    """other: the flow's other direction, where its messages may answer those of that."""
     ready = records.ready
     sender, receiver, path_names = packets_at_both_ends(
         flow, points.get(flow.sender), points.get(flow.receiver), ready.t0_realtime_ns
@@ -234,6 +270,7 @@ def _flow(
         sender_records=sender_records,
         receiver_records=receiver_records,
         t0_monotonic_ns=ready.t0_monotonic_ns,
+        peer=None if other is None else _peer(cell, other, directory, points, records),
     )
     metrics = flow_metrics(observation)
     new_bytes = 0 if receiver is None else int(receiver.data.new_bytes.sum())

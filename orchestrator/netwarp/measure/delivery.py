@@ -31,8 +31,7 @@ from ..captures.sctp.messages import Messages, messages
 from ..core.types import Flow
 from ..core.wire import ABORT, ACK, FIN, FIRST, MP_FASTCLOSE, MP_TCPRST, RST
 from .flow_packets import FlowPackets
-
-NEVER = int(np.iinfo(np.int64).max)
+from .timetable import NEVER, Timetable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -298,9 +297,7 @@ class SentMessages:
         return int((by - self.due_ns > limit_ns).sum())
 
 
-def stream_messages(
-    flow: Flow, sender: FlowPackets, delivery: Delivery, connected_ns: int | None
-) -> SentMessages | None:
+def stream_messages(flow: Flow, sender: FlowPackets, delivery: Delivery, timetable: Timetable) -> SentMessages | None:
     """The messages of a flow with one TCP or MPTCP connection; None without one, or where not every segment's place in
     MPTCP's stream is known. delivery: of the stream, in its order.
     """
@@ -315,12 +312,9 @@ def stream_messages(
             return None
     end = (begin + rows["payload_bytes"])[fresh]
     due: Ints | None
-    if flow.sender_options.get("interval_ns") is not None and connected_ns is not None:
-        sizes = np.array(str(flow.sender_options.get("burst_bytes") or flow.message_bytes).split(","), dtype=np.int64)
-        sizes = np.resize(sizes, len(sizes) * (1 + int(end.max()) // int(sizes.sum())))
-        ends = np.cumsum(sizes)
-        end = ends[ends - sizes < end.max()]
-        due = _due(flow, np.arange(len(end)), connected_ns)
+    if timetable.timed:
+        end = timetable.ends(int(end.max()))
+        due = timetable.due(len(end))
     else:
         order = np.argsort(end, kind="stable")
         due, end = (rows["time_ns"][fresh].astype(np.int64) - sender.t0_realtime_ns)[order], end[order]
@@ -331,12 +325,8 @@ def stream_messages(
     return SentMessages(due, delivered)
 
 
-def messages_of(
-    flow: Flow, sender: FlowPackets, receiver: FlowPackets, connected_ns: int | None
-) -> SentMessages | None:
-    """The messages of an SCTP flow with one association; None without one. connected_ns: when the sender's app was
-    connected, from T0.
-    """
+def messages_of(flow: Flow, sender: FlowPackets, receiver: FlowPackets, timetable: Timetable) -> SentMessages | None:
+    """The messages of an SCTP flow with one association; None without one."""
     if flow.protocol != "sctp" or len(sender.data_direction) != 1 or len(receiver.data_direction) != 1:
         return None
     sent = messages(sender.sent_chunks)
@@ -355,7 +345,7 @@ def messages_of(
     if _numbers_unknown(flow):
         return SentMessages(None, delivered)
     first_ns: Ints = sent.chunks["time_ns"][begun].astype(np.int64) - sender.t0_realtime_ns
-    due = _due(flow, np.arange(len(begun)), connected_ns)
+    due = timetable.due(len(begun))
     return SentMessages(first_ns if due is None else due, delivered)
 
 
@@ -366,16 +356,3 @@ def _numbers_unknown(flow: Flow) -> bool:
     options = flow.sender_options
     reordered = options.get("scheduler", "fcfs") != "fcfs" and int(options.get("streams") or 1) > 1
     return options.get("lifetime_ns") is not None or reordered
-
-
-def _due(flow: Flow, numbers: Ints, connected_ns: int | None) -> Ints | None:
-    """The due time of each message by its number: burst k is due at the k-th instant start + n * interval at or after
-    the connection was established (as apps/traffic/schedule.h). None without a schedule.
-    """
-    interval = flow.sender_options.get("interval_ns")
-    if interval is None or connected_ns is None:
-        return None
-    step = int(interval)
-    first = flow.start_ns + -(-max(0, connected_ns - flow.start_ns) // step) * step
-    burst = len(str(flow.sender_options.get("burst_bytes", "")).split(","))
-    return first + numbers // burst * step

@@ -13,16 +13,18 @@ from ..captures.mptcp.subflows import Lifetime, SubflowGroup, lifetimes, subflow
 from ..captures.native import Bools, Ints
 from ..captures.time_spans import by, longest_gap
 from ..core.types import Cell, Flow
-from ..store.app_records import AppRecord, Connected
+from ..store.app_records import AppRecord, Connected, Schedule
 from ..store.derived import PageObject
 from ..store.init_records import Exit
-from ..store.ndjson import of_kind
+from ..store.ndjson import last, of_kind
+from ..testbed.message_files import listed, rows_of
 from .delivery import Delivery, SentMessages, delivered, messages_of, stream_messages
 from .flow_packets import FlowPackets, PacketColumns
 from .kernel_samples import PathSamples
 from .page_objects import page_objects
 from .planned_paths import Fault, faults_met, links_of
 from .sent_data import AckedData, arrival_of_first_sent_since, outstanding_of
+from .timetable import Timetable
 
 Result = TypeVar("Result")
 
@@ -84,6 +86,8 @@ class FlowObservation:
     sender_records: list[AppRecord] = dataclasses.field(default_factory=list)
     receiver_records: list[AppRecord] = dataclasses.field(default_factory=list)
     t0_monotonic_ns: int = 0
+    peer: FlowObservation | None = None
+    """Of a flow whose messages answer those of the other direction: that direction, with no `peer` of its own."""
 
     _known: dict[Callable[..., object], object] = dataclasses.field(default_factory=dict, repr=False)
 
@@ -118,8 +122,19 @@ class FlowObservation:
         if self.sender is None or self.receiver is None or self.delivery is None:
             return None
         if self.flow.protocol == "sctp":
-            return messages_of(self.flow, self.sender, self.receiver, self.connected_ns)
-        return stream_messages(self.flow, self.sender, self.delivery, self.connected_ns)
+            return messages_of(self.flow, self.sender, self.receiver, self.timetable)
+        return stream_messages(self.flow, self.sender, self.delivery, self.timetable)
+
+    @functools.cached_property
+    def timetable(self) -> Timetable:
+        """When each message of netwarp's own programs was due."""
+        if listed(self.flow) is None:
+            return Timetable(self.flow, self.connected_ns)
+        rows = np.array(rows_of(self.cell, self.flow), dtype=np.int64).reshape(-1, 3)
+        schedule = last(self.sender_records, Schedule)
+        peer = None if self.peer is None or self.peer.messages is None else self.peer.messages.delivered_ns
+        left_out = 0 if schedule is None else schedule.left_out
+        return Timetable(self.flow, self.connected_ns, rows[:, 0], rows[:, 1], left_out, peer)
 
     @functools.cached_property
     def page_objects(self) -> list[PageObject]:
@@ -169,6 +184,15 @@ class FlowObservation:
             if gap is not None and (longest is None or gap[1] - gap[0] > longest[1] - longest[0]):
                 longest = gap
         return longest if longest is not None and longest[1] - longest[0] >= silence else None
+
+
+def end_ns(observation: FlowObservation) -> int:
+    """The end of the time in which a message may be delivered: of the window, or of the cell for a flow by bytes that
+    did not receive all of them.
+    """
+    window, flow = observation.window, observation.flow
+    known = window.complete or flow.stop_ns is not None
+    return window.end_ns if known and window.end_ns is not None else observation.cell.duration_ns
 
 
 def mptcp_groups(packets: FlowPackets) -> list[SubflowGroup]:

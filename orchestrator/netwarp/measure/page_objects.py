@@ -27,8 +27,9 @@ from ..core.wire import DATA, FIN, I_DATA, RST
 from ..store.app_records import AppRecord, Object, Summary
 from ..store.derived import PageObject
 from ..store.ndjson import last, of_kind
-from .delivery import NEVER, accepted_segments
+from .delivery import accepted_segments
 from .flow_packets import FlowPackets
+from .timetable import NEVER
 
 FRAME_HEAD_BYTES = 9
 """RFC 9113 4.1; apps/web/web_frame.h."""

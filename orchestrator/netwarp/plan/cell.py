@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from ..core.ip_families import quiet_sysctls
+from ..core.messages import Messages
 from ..core.metrics.expressions import fill_in, unfilled
 from ..core.outputs import expression_of
 from ..core.types import Cell, Event, Flow, GuestKernel, Link, LinkImpairment, Node, Slots
@@ -193,12 +194,18 @@ def _relays(node: Node) -> bool:
     return node.agent is not None and node.agent.kind not in FORWARDING
 
 
+def messages_are_drawn(flow: Flow) -> bool:
+    """True if gaps or sizes of a flow's messages are drawn from the seed, in either direction."""
+    sent = [flow.messages] + ([] if flow.reverse is msgspec.UNSET else [flow.reverse.messages])
+    return any(isinstance(messages, Messages) and messages.random for messages in sent)
+
+
 def is_random(links: tuple[Link, ...], planned: tuple[Planned, ...], flows: tuple[Flow, ...]) -> bool:
     """True if the seed affects what the cell measures.
 
     It may with a program of the user's, which may draw random numbers: the guest's kernel has them from the seed. It
-    does with random loss, jitter or other random impairments, with phases drawn from the seed, and with SCTP over
-    several paths or through a fault: its heartbeats are delayed by rand(RTO) (net/sctp/transport.c:
+    does with random loss, jitter or other random impairments, with phases and messages drawn from the seed, and with
+    SCTP over several paths or through a fault: its heartbeats are delayed by rand(RTO) (net/sctp/transport.c:
     sctp_transport_timeout). They are sent on every idle path, and unanswered ones double the RTO. Measured with five
     seeds, one path, 10 s outage: new payload 6.75 to 7.42 s after the repair.
     """
@@ -210,6 +217,7 @@ def is_random(links: tuple[Link, ...], planned: tuple[Planned, ...], flows: tupl
     # fq_codel hashes flows into queues by a number that the kernel draws
     hashed = len(flows) > 1 and any(shape.aqm is not None and shape.aqm.kind == "fq_codel" for shape in shapes)
     programs = any(flow.program is not None for flow in flows)
+    programs |= any(messages_are_drawn(flow) for flow in flows)
     return drawn or heartbeats or hashed or programs or any(map(_throws_dice, shapes))
 
 

@@ -12,11 +12,13 @@ from ..core.types import Flow, Node, OptionValue, PrimarySwitch, Program, Protoc
 from ..experiment.arrivals import Arrivals, read_arrivals
 from ..experiment.fields import NAME, Reader, read_quantity
 from ..experiment.grammar import FLOW, SWITCH
-from ..experiment.options import RFC3390, SCHEDULE, read_options, read_schedule
+from ..experiment.options import RFC3390, read_options
 from ..experiment.page_flows import NOT_OF_PAGES, read_page
 from ..experiment.problems import Problems, nearest
 from ..experiment.programs import read_program
+from ..experiment.read_messages import TIMED, scheduled_already
 from ..experiment.toml_positions import Item
+from .flow_messages import SCTP_SNDBUF_BYTES, FlowMessages, largest_message
 from .impairments import bdp_bytes
 from .network import UnresolvedLink
 from .routes import Route, Routed, Routes, read_phase
@@ -30,8 +32,6 @@ TIMESTAMPS = "net.ipv4.tcp_timestamps"
 LEAST_MTU_BYTES = {"tcp": 88, "sctp": 512, "mptcp": 576, "udp": 68, "icmp": 68}
 """tcp: no segment gets smaller than TCP_MIN_SND_MSS, 48 B (net/tcp.h); sctp: SCTP_DEFAULT_MINSEGMENT
 (net/sctp/constants.h), at 256 B no association comes about; mptcp: smaller ones were not tried; else IPv4's own."""
-SCTP_SNDBUF_BYTES = 212_992
-"""net.core.wmem_default, and so the largest SCTP message without a sndbuf of its own (socket.c: EMSGSIZE)."""
 
 
 _READY = {
@@ -40,11 +40,11 @@ _READY = {
     " does not spin on the clock (docs/limitations.md)",
 }
 """Ready-made programs of the protocols that netwarp's own apps do not speak."""
-OF_OTHER_FLOWS = ("bytes", "message_size", "switch_primary", "program")
+OF_OTHER_FLOWS = ("bytes", "message_size", "messages", "reverse", "late", "switch_primary", "program")
 """Keys of a flow that mean nothing to pages."""
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
 SPOKEN: tuple[Protocol, ...] = ("tcp", "sctp", "udp", "icmp")
-OF_OUR_APPS = ("bytes", "message_size", "sender", "receiver", "switch_primary")
+OF_OUR_APPS = ("bytes", "message_size", "messages", "reverse", "late", "sender", "receiver", "switch_primary")
 """Keys of a flow that mean nothing to a program of the user's own."""
 
 
@@ -122,7 +122,7 @@ class Flows:
             options["sender"]["initial_window_packets"] = rfc3390_window_packets(segment)
         start, stop, total = self._times(reader)
         page = reader.has("page")
-        scheduled = page or any(reader.item.get("sender", key) is not None for key in SCHEDULE)
+        scheduled = page or scheduled_already(reader.item.get("sender")) or _scheduled(reader)
         if (
             stop is not None
             and total is None
@@ -137,8 +137,6 @@ class Flows:
         message = self._message(protocol, routes, options["sender"], reader)
         if page:
             options = page_options(name, protocol, message, options, reader)
-        schedule = read_schedule(reader.item.get("sender"), message, self._problems)
-        self._check_burst(protocol, schedule, options["sender"], reader)
         flow = Flow(
             name=name,
             protocol=protocol,
@@ -151,9 +149,14 @@ class Flows:
             total_bytes=total,
             message_bytes=message,
             switches=self._switches(protocol, routes, start, reader),
-            sender_options=options["sender"] | schedule,
+            sender_options=options["sender"],
             receiver_options=options["receiver"],
         )
+        largest = {role: largest_message(protocol, mtu, given) for role, given in options.items()}
+        default = {"sender": message, "receiver": self._full_packet(protocol, routes, options["receiver"])}
+        if not page:
+            flow = FlowMessages(reader, options, default, largest).add(flow)
+            self._check_burst(protocol, flow.sender_options, options["sender"], reader)
         return Routed(flow, routes, self._phase(start, stop, reader), self._arrivals(start, reader))
 
     def _classes(self, reader: Reader, grouped: bool) -> dict[str, int]:
@@ -227,16 +230,22 @@ class Flows:
         """The message size in bytes: as given, otherwise the payload of a full packet."""
         given = reader.whole("message_size")
         if protocol != "sctp":
-            return given or room_of(routes) - TCP_BYTES
+            return given or self._full_packet(protocol, routes, sender)
         room = int(sender.get("sndbuf_bytes", SCTP_SNDBUF_BYTES))
         if given is not None and given > room:
             reader.problem(
                 "message_size",
                 f'an SCTP message must fit the send buffer of {room} B; for example sender = {{ sndbuf = "1 MiB" }}',
             )
-        asked = sender.get("path_mtu_bytes")
-        largest = room_of(routes, None if asked is None else int(asked)) - SCTP_BYTES - CHUNK_BYTES
-        return given or largest // 4 * 4
+        return given or self._full_packet(protocol, routes, sender)
+
+    @staticmethod
+    def _full_packet(protocol: Protocol, routes: Sequence[Route], options: Mapping[str, OptionValue]) -> int:
+        """The payload of a full packet."""
+        if protocol != "sctp":
+            return room_of(routes) - TCP_BYTES
+        asked = options.get("path_mtu_bytes")
+        return (room_of(routes, None if asked is None else int(asked)) - SCTP_BYTES - CHUNK_BYTES) // 4 * 4
 
     def _check_burst(
         self, protocol: Protocol, schedule: Mapping[str, OptionValue], sender: Mapping[str, OptionValue], reader: Reader
@@ -320,6 +329,11 @@ def with_class(flow: Flow, classes: Mapping[str, int]) -> Flow:
     size = flow.total_bytes
     fits = [name for name, largest in classes.items() if size is not None and size <= largest]
     return msgspec.structs.replace(flow, size_class=fits[0]) if fits else flow
+
+
+def _scheduled(reader: Reader) -> bool:
+    """True if `messages` says when they are due."""
+    return any(reader.item.get("messages", key) is not None for key in TIMED)
 
 
 def rfc3390_window_packets(segment_bytes: int) -> int:

@@ -57,7 +57,7 @@ STALL_WALL_S = 120.0
 """
 FULL_BYTES = 1 << 16
 COMPRESSED = ("capture/*.pcap", "apps/*.ndjson", "init.ndjson")
-PROGRAM_FILES = ("init", "bin", "seed.so", ".uml")
+PROGRAM_FILES = ("init", "bin", "seed.so", ".uml", "t0")
 Progress = Callable[[str, float], None]
 
 
@@ -191,6 +191,8 @@ class SandboxBackend(abc.ABC):
             install_arch(cell, self.apps, directory.root)
         directory.cell.write_bytes(to_json(cell) + b"\n")
         directory.steps.write_text(to_text(compiled.steps))
+        for name, data in compiled.files.items():
+            (directory.root / name).write_bytes(data)
 
     def files_of(self, cell: Cell) -> list[BuiltFile]:
         """The programs that its sandbox needs."""

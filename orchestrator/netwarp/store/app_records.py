@@ -133,6 +133,21 @@ class WindowClampLost(AppRecord, frozen=True):
     found_bytes: int
 
 
+class Schedule(AppRecord, frozen=True):
+    """When messages are due. left_out: of listed ones, those that were due before the connection was up."""
+
+    listed: int = 0
+    left_out: int = 0
+
+
+class Arrived(msgspec.Struct, frozen=True, gc=False):
+    """What arrived at a sender whose receiver sends too."""
+
+    unique_bytes: int
+    gap_bytes: int = 0
+    corrupt_bytes: int = 0
+
+
 class Error(AppRecord, frozen=True):
     """The failure that ended an app. An agent's has no time, and the system's words (error) for the errno."""
 
@@ -224,12 +239,13 @@ class Summary(AppRecord, frozen=True):
     gap_bytes: int = 0
     corrupt_bytes: int = 0
     pages: int | None = None
+    arrived: Arrived | None = None
 
 
 NOT_READ = tuple(
     msgspec.defstruct(name, [], bases=(AppRecord,), frozen=True, gc=False)
     for name in (
-        "PageOptions", "Listening", "Schedule", "Blocked", "Unblocked", "FirstByte", "WindowClamp", "Corrupt", "Thaw",
+        "PageOptions", "Listening", "Blocked", "Unblocked", "FirstByte", "WindowClamp", "Corrupt", "Thaw",
         "Accepted", "Closed",
     )
 )  # fmt: skip

@@ -7,12 +7,15 @@ import signal
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
+import msgspec
+
 from ..core.ip_families import IPV6, family_of
-from ..core.types import Cell, Flow, OptionValue, Path, Program, closing
+from ..core.types import Cell, Flow, OptionValue, Path, Program, closing, reversed_flow
 from ..core.unpacked import UNPACKED_PACKAGES, library_folders
 from ..experiment.page_flows import CLIENT_OPTIONS, SERVER_OPTIONS
 from ..experiment.programs import JOINED, OF_EACH, OF_ONE, UNPACKED
 from .layout import Layout
+from .message_files import listed, message_file
 from .steps import Step, step
 
 EMULATORS = {"arm64": "qemu-aarch64-static"}
@@ -84,8 +87,8 @@ def _options(options: dict[str, OptionValue]) -> Iterator[str]:
             yield str(value)
 
 
-def receiver_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
-    """The arguments of `receiver`, without the program's name."""
+def receiver_arguments(flow: Flow, layout: Layout, token: int, t0_file: str = "") -> list[str]:
+    """The arguments of `receiver`, without the program's name. t0_file: will hold T0, where that is not known yet."""
     arguments = ["--protocol", flow.protocol, "--port", str(flow.port), "--token", str(token)]
     addresses = receiver_addresses(flow, layout)
     # a subflow to another address finds a listener only if that is bound to any; to any of IPv6 takes IPv4's too
@@ -95,7 +98,32 @@ def receiver_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
         arguments += ["--bind", address]
     for address in sender_addresses(flow, layout):
         arguments += ["--peer", address]
+    if flow.reverse is not msgspec.UNSET:
+        arguments += _duplex(flow, "receiver")
+        arguments += ["--message-bytes", str(flow.reverse.message_bytes), "--start-ns", str(flow.start_ns)]
+        if flow.stop_ns is not None:
+            arguments += ["--stop-ns", str(flow.stop_ns)]
+        if flow.reverse.total_bytes is not None:
+            arguments += ["--total-bytes", str(flow.reverse.total_bytes)]
+        if t0_file:
+            arguments += ["--t0-file", t0_file]
+        arguments += _options(flow.reverse.options)
     return [*arguments, *_options(flow.receiver_options)]
+
+
+def _duplex(flow: Flow, role: str) -> list[str]:
+    """How an end of a flow with `reverse` sends and what it expects."""
+    assert flow.reverse is not msgspec.UNSET
+    arguments, back = ["--duplex"], reversed_flow(flow)
+    own, peer, other = (flow, back, "receiver") if role == "sender" else (back, flow, "sender")
+    messages = listed(own)
+    if messages is not None and role == "receiver":
+        arguments += ["--messages", message_file(flow, role)]
+    if messages is not None and messages.times == "think" and listed(peer) is not None:
+        arguments += ["--peer-messages", message_file(flow, other)]
+    if role == "sender" and back.total_bytes is not None:
+        arguments += ["--peer-total-bytes", str(back.total_bytes)]
+    return arguments
 
 
 def sender_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
@@ -114,6 +142,10 @@ def sender_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
         arguments += ["--close", str(closing(flow))]
     if bare(flow):
         arguments += ["--bare"]
+    if listed(flow) is not None:
+        arguments += ["--messages", message_file(flow, "sender")]
+    if flow.reverse is not msgspec.UNSET:
+        arguments += _duplex(flow, "sender")
     paths = {path.name: path for path in flow.paths}
     for switch in flow.switches:
         arguments += ["--switch-primary", f"{switch.at_ns},{_receiver_ip(paths[switch.path], flow, layout)}"]

@@ -30,6 +30,7 @@ from .arguments import (
 )
 from .direction_program import DirectionProgram
 from .layout import Devices, Interface, Layout, StaticRoute, hop_name, make_layout
+from .message_files import message_files
 from .messages import Request, netlink_step
 from .nftables import rules_dump
 from .path_manager import FAMILY, path_manager
@@ -65,6 +66,8 @@ BUFFER_PAGES = 32_768
 two hosts with buffers of 8 MiB need more, and under memory pressure the kernel announces windows of a few kilobytes
 from then on.
 """
+T0_FILE = "t0"
+"""Where cell-init writes T0 once it is known, for programs that were started before."""
 DUMPS = ("link", "address", "route", "neighbour", "qdisc")
 
 
@@ -134,6 +137,8 @@ class Compiled:
     """Namespace of each agent that relays connections -> its rules (agent_steps.relays)."""
     dying: frozenset[str] = frozenset()
     """Nodes whose agent is killed."""
+    files: dict[str, bytes] = field(default_factory=dict)
+    """What netwarp's own programs read, in the cell's directory."""
 
     def add(self, item: Step) -> int:
         """Append a step; returns its number."""
@@ -195,7 +200,8 @@ def compile_cell(
     shaping = Shaping(cell, layout, LATE_NS[not clock.virtual])
     dying = frozenset(node for node, agent in agents_of(cell).items() if agent.dies_ns is not None)
     out = Compiled(layout, installed=shaping.expected(), programs=tuple(shaping.programs.values()),
-                   relays=relays(cell, layout), dying=dying, policers=direction_policers(cell, layout))  # fmt: skip
+                   relays=relays(cell, layout), dying=dying, policers=direction_policers(cell, layout),
+                   files=dict(message_files(cell)))  # fmt: skip
     out.add(step("sandbox", kind=clock.sandbox))
     if clock.t0_file:
         out.add(step("clock", t0_file=clock.t0_file))
@@ -233,7 +239,8 @@ def compile_cell(
         if flow.program is not None:
             out.steps += listener_steps(flow, flow.program, layout, clock.setup_ns, virtual=clock.virtual)
             continue
-        out.add(_spawn(flow, flow.listener, layout, tokens[flow.name]))
+        t0_file = "" if clock.virtual else T0_FILE
+        out.add(_spawn(flow, flow.listener, layout, tokens[flow.name], t0_file=t0_file))
         out.add(step("output", id=f"{flow.name}.{flow.listener}", text='"listening"', timeout_ns=clock.setup_ns))
     ours = [flow for flow in cell.flows if flow.program is None]
     early = [flow for flow in ours if flow.start_ns < LEAD_NS and clock.virtual]
@@ -373,7 +380,13 @@ def _offload(interface: Interface, at_ns: int | None = None) -> Step:
 
 
 def _spawn(
-    flow: Flow, role: Literal["sender", "receiver"], layout: Layout, token: int, at_ns: int | None = None
+    flow: Flow,
+    role: Literal["sender", "receiver"],
+    layout: Layout,
+    token: int,
+    at_ns: int | None = None,
+    *,
+    t0_file: str = "",
 ) -> Step:
     node = flow.sender if role == "sender" else flow.receiver
     if flow.is_page:
@@ -382,7 +395,7 @@ def _spawn(
     elif role == "sender":
         program, arguments = sender_program(flow), sender_arguments(flow, layout, token)
     else:
-        program, arguments = ["bin/receiver"], receiver_arguments(flow, layout, token)
+        program, arguments = ["bin/receiver"], receiver_arguments(flow, layout, token, t0_file)
     return step(
         "spawn",
         id=f"{flow.name}.{role}",

@@ -8,8 +8,9 @@ import pytest
 from netwarp.captures import read_captures
 from netwarp.core.types import LinkImpairment
 from netwarp.measure.capture_point import HOST_TABLES, CapturePoint
-from netwarp.measure.delivery import NEVER, delivered, messages_of
+from netwarp.measure.delivery import delivered, messages_of
 from netwarp.measure.flow_packets import packets_at_both_ends
+from netwarp.measure.timetable import NEVER, Timetable
 from support.apps_lab import MS, Options, S, make_cell, run
 from support.cell_init_kit import T0
 
@@ -39,7 +40,7 @@ def test_what_is_delivered_is_what_the_application_read(
     found = delivered(receiver, "sctp")
     assert len(found.payload_bytes) == done.got["messages"]
     assert found.payload_bytes.sum() == done.got["unique_bytes"]
-    messages = messages_of(flow, sender, receiver, None)
+    messages = messages_of(flow, sender, receiver, Timetable(flow, None))
     assert messages is not None
     assert (messages.delivered_ns != NEVER).sum() == done.got["messages"]
     assert (messages.delivered_ns == NEVER).sum() > 3, "nothing was given up"

@@ -60,6 +60,17 @@ REFUSED = [
     ("sender", [*changed("--protocol", "mptcp"), "--mss-bytes", "1400"], "--mss-bytes", "mptcp has no such option"),
     ("sender", [*changed("--protocol", "sctp"), "--congestion", "reno"], "--congestion", "sctp has no such option"),
     ("sender", [*changed("--protocol", "sctp"), "--switch-primary", "5"], "--switch-primary", "a comma"),
+    (
+        "sender",
+        [*changed("--protocol", "tcp"), "--messages", "x", "--interval-ns", "5000"],
+        "--messages",
+        "not together",
+    ),
+    ("sender", [*changed("--protocol", "tcp"), "--messages", "x", "--separate-sends"], "--separate-sends", "one size"),
+    ("sender", [*changed("--protocol", "tcp"), "--peer-total-bytes", "5"], "--peer-total-bytes", "needs --duplex"),
+    ("receiver", ["--protocol=tcp", "--port=5001", "--messages=x"], "--messages", "needs --duplex"),
+    ("receiver", ["--protocol=sctp", "--port=5001", "--ppid=60"], "--ppid", "needs --duplex"),
+    ("receiver", ["--protocol=tcp", "--port=5001", "--duplex"], "--message-bytes", "has to be given"),
     ("sender", [*changed("--protocol", "sctp"), "--switch-primary", "x,1.2.3.4"], "--switch-primary", "a comma"),
     (
         "sender",
@@ -162,7 +173,8 @@ def test_examples_of_the_table_are_correct() -> None:
     for name, example in re.findall(r"^  --([a-z0-9-]+) (\S+)$", run("sender", "--help").stdout, re.MULTILINE):
         if name in skip:
             continue
-        more = ["--interval-ns=1000000"] if name == "burst-bytes" else []
+        needed = {"burst-bytes": "--interval-ns=1000000", "peer-messages": "--duplex", "peer-total-bytes": "--duplex"}
+        more = [needed[name]] if name in needed else []
         done = run("sender", *minimum, f"--{name}", example, *more)
         refused = "mptcp has no such option" in done.stderr
         assert done.returncode != 2 or refused, done.stderr
@@ -221,9 +233,12 @@ def test_the_first_line_holds_every_option_in_force() -> None:
                 "interval_ns",
                 "local_port",
                 "reconnect_ns",
+                "messages",
+                "peer_messages",
+                "peer_total_bytes",
             )
         ),
-        **dict.fromkeys(("no_heartbeats", "no_fragments", "unordered", "bare", "loss_ends"), False),
+        **dict.fromkeys(("no_heartbeats", "no_fragments", "unordered", "bare", "loss_ends", "duplex"), False),
         **{name: [] for name in ("stream_values", "burst_bytes")},
         "sample_interval_ns": 0,
         "connect_deadline_ns": 0,

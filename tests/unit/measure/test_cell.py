@@ -18,8 +18,9 @@ from netwarp.core.errors import CaptureError
 from netwarp.core.metrics.catalogue import METRICS
 from netwarp.core.types import Event, Link, Program
 from netwarp.measure.cell import analyze_cell
-from netwarp.measure.delivery import NEVER, SentMessages
+from netwarp.measure.delivery import SentMessages
 from netwarp.measure.kernel_samples import time_weighted_mean
+from netwarp.measure.timetable import NEVER
 from netwarp.store.app_records import (
     AssociationStatus,
     Connected,

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from netwarp.core.types import OptionValue
 from netwarp.core.wire import FIRST, I_DATA, LAST, UNORDERED
-from netwarp.measure.delivery import NEVER, SentMessages, messages_of
+from netwarp.measure.delivery import SentMessages, messages_of
+from netwarp.measure.timetable import NEVER, Timetable
 from support.captures import ISN, T, association, chunk, data_chunk, sctp
 from support.observed import at_end, flow_of
 
@@ -46,7 +47,7 @@ def found(
         at_end(flow, tmp_path, handshake + [(T + round(at_ms * MS), sctp(22, part)) for at_ms, part in packets], node)
         for node, packets in (("a", sent), ("b", sorted(came)))
     )
-    messages = messages_of(flow, sender, receiver, 0)
+    messages = messages_of(flow, sender, receiver, Timetable(flow, 0))
     assert messages is not None
     return messages
 

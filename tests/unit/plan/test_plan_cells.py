@@ -226,7 +226,8 @@ def test_options_are_those_of_the_apps() -> None:
     there = {name.replace("-", "_"): (who, what) for name, who, what in rows}
     made_by_the_testbed = {
         "protocol", "bind", "to", "port", "message_bytes", "t0_realtime_ns", "start_ns", "stop_ns", "total_bytes",
-        "primary", "switch_primary", "peer", "token", "bare",
+        "primary", "switch_primary", "peer", "token", "bare", "messages", "duplex", "peer_messages", "peer_total_bytes",
+        "reverse_streams", "t0_file",
     }  # fmt: skip
     of_the_apps_tests = {"read_each"}
     keys = {key for option in OPTIONS.values() for key in (option.cell_key, option.off) if key is not None}
@@ -236,6 +237,9 @@ def test_options_are_those_of_the_apps() -> None:
             continue
         who, what = there[option.cell_key]
         roles = {"BOTH": ("sender", "receiver"), "ROLE_SENDER": ("sender",), "ROLE_RECEIVER": ("receiver",)}[who]
+        if option.cell_key in ("interval_ns", "burst_bytes"):  # of a receiver `reverse` says them
+            assert who == "BOTH"
+            roles = ("sender",)
         protocols = {
             name
             for name in ("tcp", "sctp", "mptcp")

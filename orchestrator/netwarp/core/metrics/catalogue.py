@@ -25,6 +25,7 @@ GROUPS = {
     "recovery": "Outage and recovery",
     "failover": "Failover of SCTP",
     "window_growth": "Windows",
+    "messages": "Messages",
     "head_of_line": "Head-of-line delay",
     "mptcp": "Subflows of MPTCP",
     "flow_sharing": "Flows side by side",

@@ -9,6 +9,7 @@ from ...core.types import Flow
 from ..observation import FlowObservation
 from .failover import failover_metrics
 from .head_of_line import head_of_line_metrics
+from .messages import message_metrics
 from .mptcp import mptcp_metrics
 from .pages import page_metrics
 from .physics import physics_metrics
@@ -24,6 +25,7 @@ GROUP_FUNCTIONS: dict[str, Callable[[FlowObservation], dict[str, float | None]]]
     "recovery": recovery_metrics,
     "window_growth": window_growth_metrics,
     "failover": failover_metrics,
+    "messages": message_metrics,
     "head_of_line": head_of_line_metrics,
     "mptcp": mptcp_metrics,
     "physics": physics_metrics,

@@ -14,19 +14,17 @@ import numpy as np
 
 from ...captures.native import UNKNOWN, Bools
 from ...captures.sctp.association import Association
-from ...core.units import QuantityError, parse_quantity
 from ...store.app_records import Notification
 from ...store.ndjson import of_kind
-from ..delivery import NEVER
 from ..flow_packets import FlowPackets
 from ..models.failover_inputs import failover_conditions, failover_settings
 from ..models.sctp_failover_model import FailoverPrediction, Range, predict_failover
 from ..observation import FlowObservation, Moments, Window, first_ns
+from ..timetable import NEVER
 from .recovery import recovery_metrics
 
 REFILL_BYTES = 100_000
 FAILED = ("POTENTIALLY_FAILED", "UNREACHABLE")
-LATE = "late"
 THEORY: dict[str, str] = {
     "first_retransmission_other_path_s": "first_retransmission",
     "first_new_data_other_path_s": "new_data",
@@ -53,7 +51,7 @@ def failover_metrics(observation: FlowObservation) -> dict[str, float | None]:
         if receiver is not None:
             metrics["refill_time_s"] = _refill_time_s(observation)
             metrics["spurious_retransmissions"] = _spurious(sender, receiver, observation.window)
-            metrics |= _lateness(observation)
+            metrics |= _undelivered(observation)
     conditions = failover_conditions(cell, flow, observation.connected_ns)
     if conditions is not None:
         prediction = predict_failover(failover_settings(cell, flow), conditions)
@@ -153,17 +151,11 @@ def _spurious(sender: FlowPackets, receiver: FlowPackets, window: Window) -> flo
     return float((there & (taken_ns[place] < times[again])).sum())
 
 
-def _lateness(observation: FlowObservation) -> dict[str, float | None]:
-    end_ns, messages = observation.window.end_ns, observation.messages
-    if messages is None or end_ns is None:
+def _undelivered(observation: FlowObservation) -> dict[str, float | None]:
+    messages = observation.messages
+    if messages is None or observation.window.end_ns is None:
         return {}
-    metrics: dict[str, float | None] = {"undelivered_messages": float((messages.delivered_ns == NEVER).sum())}
-    try:
-        limit = parse_quantity(observation.cell.parameters[LATE], "time")
-    except (KeyError, QuantityError):
-        return metrics
-    late = messages.late(int(limit.value), end_ns)
-    return metrics | {"late_messages": None if late is None else float(late)}
+    return {"undelivered_messages": float((messages.delivered_ns == NEVER).sum())}
 
 
 def theory_metrics(

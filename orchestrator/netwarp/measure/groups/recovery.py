@@ -12,7 +12,7 @@ from ...core.wire import HEARTBEAT_ACK
 from ...store.app_records import GaveUp
 from ...store.ndjson import last
 from ..flow_packets import FlowPackets
-from ..observation import FlowObservation, first_ns
+from ..observation import FlowObservation, end_ns, first_ns
 from ..planned_paths import Fault
 from ..sent_data import arrival_of_first_sent_since, data_units, same_connections, unit_paths
 
@@ -28,7 +28,7 @@ def recovery_metrics(observation: FlowObservation) -> dict[str, float | None]:
     if observation.flow.program is None:
         metrics |= dict.fromkeys(("longest_message_delay_s", "first_message_after_fault_s"))
     if messages is not None:
-        metrics["longest_message_delay_s"] = messages.longest_s(_end_ns(observation))
+        metrics["longest_message_delay_s"] = messages.longest_s(end_ns(observation))
     if (fault := moments.fault) is None:
         return metrics
     if messages is not None:
@@ -79,15 +79,6 @@ def _gave_up_ns(observation: FlowObservation) -> int | None:
     """The time from T0 at which the sender's kernel gave the connection up; None if it did not."""
     record = last(observation.sender_records, GaveUp)
     return None if record is None else record.t_ns - observation.t0_monotonic_ns
-
-
-def _end_ns(observation: FlowObservation) -> int:
-    """The end of the time in which a message may be delivered: of the window, or of the cell for a flow by bytes that
-    did not receive all of them.
-    """
-    window, flow = observation.window, observation.flow
-    known = window.complete or flow.stop_ns is not None
-    return window.end_ns if known and window.end_ns is not None else observation.cell.duration_ns
 
 
 def undelivered(flow: Flow, sender: FlowPackets, receiver: FlowPackets, path: int, fault: Fault) -> int:

@@ -19,14 +19,14 @@ from ...core.scratch import scratch
 from ...core.types import Cell, Check, Problem
 from ...store.run_dir import CellDir
 from ...testbed.arguments import archs
-from ...testbed.compile import Compiled, compile_cell
+from ...testbed.compile import T0_FILE, Compiled, compile_cell
 from ...testbed.layout import Devices
 from ...testbed.messages import Device
 from ..base import Interrupted
 from ..host_load import SteadyClock
 from ..sandbox import Ended, SandboxBackend
 from ..virtual import WALL_CLOCK
-from .cell_run import OVER_FILE, T0_FILE, CellRun, run_on
+from .cell_run import OVER_FILE, CellRun, run_on
 from .collect import clocks_of, merge
 from .commands import LinkCommands
 from .connection import Events, MachineError, MachineLink

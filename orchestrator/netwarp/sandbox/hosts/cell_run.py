@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...core.types import Cell
-from ...testbed.compile import Clock, Compiled
+from ...testbed.compile import T0_FILE, Clock, Compiled
 from ...testbed.steps import HEADER, Step
 from ..sandbox import STALL_WALL_S
 from .commands import LinkCommands, Played
@@ -21,7 +21,7 @@ from .connection import Event, Events, MachineLink, Watch
 from .held_machines import checked, on_each, put_cell
 from .placement import Placement
 
-T0_FILE, OVER_FILE = "t0", "over"
+OVER_FILE = "over"
 LEAD_NS = 300_000_000
 """For telling every machine when T0 is."""
 AFTER_S = 60.0
@@ -56,6 +56,8 @@ def run_on(
 
     def prepare(name: str) -> None:
         put_cell(connections[name], token, machine_text(compiled, here[name]), programs)
+        for path, data in compiled.files.items():
+            connections[name].put(path, data)
 
     def start(name: str) -> Event:
         return connections[name].ask("start", interfaces=devices_of(compiled, here[name]), flows=flows[name])
