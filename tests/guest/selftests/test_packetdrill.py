@@ -174,11 +174,23 @@ def test_tolerances_are_judged_from_one_recording(bench: Bench, tmp_path: Path) 
         (WHOLE.replace("assert tcpi", "import os; assert tcpi"), "line 15: Python's import"),
         ("0 < udp (10)\n", "line 1: packets of udp"),
         ("0 `no-such-program-here`\n", "this machine has no no-such-program-here"),
+        ("`sysctl -q net.ipv4.no_such=1`\n0 `true`\n", "this kernel has no /proc/sys/net/ipv4/no_such"),
+        (
+            "0 `tc qdisc add dev tun0 root hfsc`\n",
+            "this kernel lacks a qdisc (Specified qdisc kind is unknown)",
+        ),
     ],
 )
 def test_what_the_player_has_no_means_for_is_skipped(bench: Bench, tmp_path: Path, text: str, reason: str) -> None:
     case = run(bench, text, tmp_path / "run")
     assert (case.verdict, case.reason) == ("skip", reason)
+
+
+def test_a_guest_that_ends_before_its_script_is_a_failure_with_its_last_words(bench: Bench, tmp_path: Path) -> None:
+    off = "perl -e 'syscall(169, 0xfee1dead, 0x28121969, 0x4321fedc, 0)'"
+    case = run(bench, f"0 `true`\n+0 `{off}`\n+0 `true`\n", tmp_path / "run")
+    assert case.verdict == "fail"
+    assert case.reason == ("line 2: the command did not end; the guest's last words: reboot: Power down")
 
 
 @pytest.mark.parametrize("version", ["ipv4", "ipv6"])

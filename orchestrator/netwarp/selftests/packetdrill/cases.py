@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...core.errors import CellError
@@ -11,9 +12,10 @@ from ...sandbox.children import Children
 from ..tap import Verdict
 from .addresses import Version
 from .compile import START_NS, compile_script, versions_of
-from .guest import Bench, play, shell_output
+from .guest import Bench, last_line, play, shell_output
 from .judge import Judge, Tolerance
 from .parser import parse_script
+from .record import Record
 from .script import Script, ScriptError, Unsupported
 from .timeline import timeline, write_capture
 
@@ -105,8 +107,10 @@ def _case(
     (place / "timeline.txt").write_text(text)
     own = Tolerance(program.tolerance_us, program.tolerance_percent)
     failure = judge.first_failure(tolerance or own)
-    if failure is not None and (missing := _missing_program(shell_output(place))):
-        return CaseResult(version, "skip", f"this machine has no {missing}", wall_s=wall_s)
+    if failure is not None and (lack := _lack(record, shell_output(place))):
+        return CaseResult(version, "skip", lack, wall_s=wall_s)
+    if failure is not None and not record.ended and record.stopped is None and not record.failed:
+        failure = replace(failure, reason=f"{failure.reason}; the guest's last words: {last_line(place)}")
     last_ns = max((one.t_ns for one in record.begun.values()), default=START_NS)
     return CaseResult(
         version, "pass" if failure is None else "fail", "" if failure is None else failure.text(),
@@ -116,9 +120,17 @@ def _case(
     )  # fmt: skip
 
 
-def _missing_program(output: str) -> str:
-    """A program that the shell did not find, "" if it found all."""
+def _lack(record: Record, output: str) -> str:
+    """What the kernel or this machine has not and the script needs, "" if it is something else that failed."""
+    if "tun0" in record.failed.get(-1, ""):
+        return f"this kernel has no TUN device ({record.failed[-1]})"
+    if not any(status for _, _, status in record.shells):
+        return ""
     for line in output.splitlines():
         if line.endswith((": command not found", ": not found")):
-            return line.rsplit(":", 2)[-2].strip()
+            return f"this machine has no {line.rsplit(':', 2)[-2].strip()}"
+        if (setting := re.search(r"cannot stat (/proc/sys/\S+): No such file", line)) is not None:
+            return f"this kernel has no {setting[1]}"
+        if (kind := re.search(r"Specified qdisc kind is unknown|Unknown qdisc .*", line)) is not None:
+            return f"this kernel lacks a qdisc ({kind[0]})"
     return ""

@@ -63,7 +63,7 @@ def play(
     try:
         record = read_record(place / RECORD)
     except (OSError, ValueError) as error:
-        raise CellError(f"the guest left no whole record: {error}; its console: {_last_line(place)}") from None
+        raise CellError(f"the guest left no whole record: {error}; its console: {last_line(place)}") from None
     for left in (_INIT, _FILES, ".uml"):
         path = place / left
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
@@ -76,7 +76,8 @@ def shell_output(place: Path) -> str:
     return file.read_text(errors="replace") if file.is_file() else ""
 
 
-def _last_line(place: Path) -> str:
+def last_line(place: Path) -> str:
+    """The last words of the guest's console."""
     for name in ("console.txt", "log.txt"):
         path = place / name
         lines = path.read_text(errors="replace").split("\n") if path.is_file() else []

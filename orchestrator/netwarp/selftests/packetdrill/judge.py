@@ -125,7 +125,8 @@ class Judge:
         match what:
             case Command():
                 status = next((one[2] for one in self.record.shells if one[0] == number), None)
-                return Failure(line, f"the command ended with status {status}") if status != 0 else None
+                ended = "did not end" if status is None else f"ended with status {status}"
+                return Failure(line, f"the command {ended}") if status != 0 else None
             case Call():
                 return self._call(number, step, what, tolerance)
             case Code():
