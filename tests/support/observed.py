@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from netwarp.captures.capture import Capture
+from netwarp.captures.capture import ROW_TABLES, Capture
 from netwarp.core.types import Flow
 from netwarp.core.types import Path as FlowPath
 from netwarp.measure.capture_point import CapturePoint
@@ -30,7 +30,7 @@ def at_end(flow: Flow, tmp_path: Path, packets: Packets | Capture, node: str) ->
     """The flow's packets at one of its hosts, with all links in one file; times count from T."""
     if not isinstance(packets, Capture):
         (tmp_path / node).mkdir(parents=True, exist_ok=True)
-        packets = read(tmp_path / node, pcap(list(packets)))
+        packets = read(tmp_path / node, pcap(list(packets)), tables=(*ROW_TABLES, "identities"))
     point = CapturePoint(node, ("p1",), packets)
     ends = packets_at_both_ends(flow, *((point, None) if node == flow.sender else (None, point)), T)
     (found,) = [end for end in ends[:2] if end is not None]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import spread
-from .native import CHECKSUMS, UNFINISHED, CoreHandle, Ints, Rows
+from .native import CHECKSUMS, UNFINISHED, Bools, CoreHandle, Ints, Rows
 
 TOTAL_TABLES = ("sources", "interfaces", "paths", "flows", "flow_paths", "tunnels", "conversations")
 # The tables kept unless others are asked for: all but `identities`
@@ -170,6 +170,12 @@ def take_rows(rows: Rows, places: Ints) -> Rows:
         return rows[places]
     words = rows.view(np.uint64).reshape(len(rows), rows.itemsize // 8)
     return words.take(places, axis=0).view(rows.dtype).reshape(len(places))
+
+
+def rows_where(rows: Rows, mask: Bools) -> Rows:
+    """The rows of a table where the mask is true; a view of the table if they are all of it."""
+    places = np.flatnonzero(mask)
+    return rows[:] if len(places) == len(rows) else take_rows(rows, places)
 
 
 def columns_of(rows: Rows, kinds: Mapping[str, Any], places: Ints | None = None) -> dict[str, Rows]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -42,6 +43,7 @@ from .groups import flow_metrics, without_values
 from .groups.counters import agent_metrics, aqm_metrics, counted_at_end, cpu_metrics, mark_checks, policer_metrics
 from .groups.flow_groups import group_metrics
 from .groups.flow_sharing import flow_sharing_metrics, jain_index
+from .groups.physics import lone_queue
 from .groups.traffic import datagram_metrics, datagrams_at
 from .kernel_samples import path_traces, read_samples, read_trace, trace_check, with_thresholds
 from .named_packets import NamedPackets
@@ -50,6 +52,9 @@ from .packets_around_fault import packets_around_fault
 from .page_objects import pages_check
 from .passages import PassageReader, link_metrics
 from .window_series import cell_windows
+
+READ_ALONE_BYTES = 2_000_000
+"""Of a cell's compressed captures: larger ones are read at once, each node's by a thread of its own."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,16 +199,26 @@ def capture_digests(captures: Path) -> dict[str, str]:
 def _read_points(cell: Cell, cell_dir: Path, unfinished: bool) -> tuple[dict[str, CapturePoint], list[Check]]:
     hosts = {flow.sender for flow in cell.flows} | {flow.receiver for flow in cell.flows}
     links = {node: captured_links(cell, node) for node in dict.fromkeys(capture.node for capture in cell.captures)}
-    points: dict[str, CapturePoint] = {}
-    checks: list[Check] = []
-    for node in sorted(hosts - set(links)):
-        checks.append(missing_check(node, "it sends or receives, and none of its interfaces is captured"))
-    for node, captured in links.items():
+    lone = any(lone_queue(cell, flow) for flow in cell.flows)
+
+    def read(node: str) -> CapturePoint | Check:
+        host = node in hosts
         try:
-            points[node] = read_point(cell_dir, node, captured, host=node in hosts, unfinished=unfinished)
+            return read_point(cell_dir, node, links[node], host=host, unfinished=unfinished, identities=host and lone)
         except CaptureError as error:
-            checks.append(missing_check(node, relative(str(error), cell_dir)))
-    return points, checks
+            return missing_check(node, relative(str(error), cell_dir))
+
+    if sum(path.stat().st_size for path in (cell_dir / "capture").glob("*.pcap*")) > READ_ALONE_BYTES:
+        with ThreadPoolExecutor() as readers:
+            found = dict(zip(links, readers.map(read, links), strict=True))
+    else:
+        found = {node: read(node) for node in links}
+    checks = [
+        missing_check(node, "it sends or receives, and none of its interfaces is captured")
+        for node in sorted(hosts - set(links))
+    ]
+    checks += [point for point in found.values() if isinstance(point, Check)]
+    return {node: point for node, point in found.items() if isinstance(point, CapturePoint)}, checks
 
 
 def _app_records(directory: CellDir, flow: Flow, role: str) -> tuple[list[AppRecord], list[Check]]:

@@ -25,6 +25,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..captures.capture import rows_where
 from ..captures.mptcp import DATA_ACK, MAPPED, data_level
 from ..captures.native import Bools, Floats, Ints, Rows
 from ..captures.sctp.messages import Messages, messages
@@ -54,7 +55,7 @@ def delivered(receiver: FlowPackets, protocol: str) -> Delivery:
         parts = [_sctp(delivered_messages(receiver, row)) for row in receiver.data_direction]
     else:
         segments = accepted_segments(receiver, protocol)
-        parts = [_tcp(segments[segments["flow"] == row]) for row in receiver.data_direction]
+        parts = [_tcp(rows_where(segments, segments["flow"] == row)) for row in receiver.data_direction]
     empty = np.zeros(0, dtype=np.int64)
     arrival, delivery, payload, stream = (
         np.concatenate([empty, *(getattr(part, field.name) for part in parts)])
@@ -64,7 +65,7 @@ def delivered(receiver: FlowPackets, protocol: str) -> Delivery:
 
 
 def _tcp(segments: Rows) -> Delivery:
-    fresh = segments[segments["new_bytes"] > 0]
+    fresh = rows_where(segments, segments["new_bytes"] > 0)
     return _stream(fresh["seq"] - 1, fresh, fresh["time_ns"])  # the stream's first byte is number 1
 
 
@@ -148,7 +149,7 @@ def aborted_ns(packets: FlowPackets, row: int) -> int:
 def delivered_messages(receiver: FlowPackets, row: int) -> Messages:
     """The messages that arrived in flow `row` before its sender's ABORT."""
     chunks = receiver.sent_chunks
-    return messages(chunks[(chunks["flow"] == row) & (chunks["time_ns"] <= aborted_ns(receiver, row))])
+    return messages(rows_where(chunks, (chunks["flow"] == row) & (chunks["time_ns"] <= aborted_ns(receiver, row))))
 
 
 def _sctp(sent: Messages) -> Delivery:
@@ -159,15 +160,16 @@ def _sctp(sent: Messages) -> Delivery:
 def accepted_segments(receiver: FlowPackets, protocol: str) -> Rows:
     """The segments with payload that the receiving kernel can have delivered, in the order of the capture."""
     segments = receiver.sent_segments
-    segments = segments[_before_resets(receiver, segments)]
+    segments = rows_where(segments, _before_resets(receiver, segments))
     if protocol == "mptcp":
-        return segments[segments["payload_bytes"] > 0]
+        return rows_where(segments, segments["payload_bytes"] > 0)
     keep = np.zeros(len(segments), dtype=np.bool_)
     table = receiver.point.capture.segments
     for row, sends in receiver.data_direction.items():
-        mine = np.flatnonzero(segments["flow"] == row)
-        keep[mine] = _taken(segments[mine], table[(table["flow"] == row) & (table["direction"] != sends)])
-    return segments[keep]
+        mine = segments["flow"] == row
+        back = rows_where(table, (table["flow"] == row) & (table["direction"] != sends))
+        keep[mine] = _taken(rows_where(segments, mine), back)
+    return rows_where(segments, keep)
 
 
 def _before_resets(receiver: FlowPackets, segments: Rows) -> Bools:
@@ -175,7 +177,7 @@ def _before_resets(receiver: FlowPackets, segments: Rows) -> Bools:
     accepted data.
     """
     rows = np.unique(segments["flow"][segments["flags"] & RST > 0]).tolist()
-    resets = [reset for row in rows for reset in _taken_reset(segments[segments["flow"] == row])]
+    resets = [reset for row in rows for reset in _taken_reset(rows_where(segments, segments["flow"] == row))]
     closed = _fast_closed(receiver, resets)
     for reset in resets:
         row, moment = int(reset["flow"]), int(reset["time_ns"])
@@ -230,10 +232,10 @@ def _taken(data: Rows, back: Rows) -> Bools:
     for, if it had arrived before and was not sent again.
     """
     keep: Bools = (data["payload_bytes"] > 0) & (data["packet"] < _first_unknown(data, back))
-    acknowledged = back[((back["flags"] & ACK) != 0) & ((back["flags"] & RST) == 0)]
+    acknowledged = np.flatnonzero((back["flags"] & (ACK | RST)) == ACK)
     if not len(acknowledged):
         return keep
-    last = acknowledged[-1]
+    last = back[acknowledged[-1]]
     awaited = data[keep & (data["seq"] <= last["ack"]) & (data["seq"] + data["payload_bytes"] > last["ack"])]
     if len(awaited) and (awaited["packet"] < last["packet"]).all():
         keep &= data["seq"] < last["ack"]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from ..captures.capture import columns_of, rows_where
 from ..captures.mptcp import data_level
 from ..captures.native import Bools, Ints, Rows
 from ..captures.sctp.association import Association
@@ -74,7 +75,7 @@ class FlowPackets:
 
     def rows(self, table: Rows, *, back: bool = False) -> Rows:
         """These rows."""
-        return table[self.mask(table, back=back)]
+        return rows_where(table, self.mask(table, back=back))
 
     @functools.cached_property
     def sent_chunks(self) -> Rows:
@@ -85,7 +86,7 @@ class FlowPackets:
     def data_chunks(self) -> Rows:
         """Of these, the chunks with user data."""
         kind = self.sent_chunks["type"]
-        return _shared(self.sent_chunks[(kind == DATA) | (kind == I_DATA)])
+        return _shared(rows_where(self.sent_chunks, (kind == DATA) | (kind == I_DATA)))
 
     @functools.cached_property
     def sent_segments(self) -> Rows:
@@ -95,7 +96,7 @@ class FlowPackets:
     @functools.cached_property
     def data_segments(self) -> Rows:
         """Of these, the segments with payload."""
-        return _shared(self.sent_segments[self.sent_segments["payload_bytes"] > 0])
+        return _shared(rows_where(self.sent_segments, self.sent_segments["payload_bytes"] > 0))
 
 
 def _shared(rows: Rows) -> Rows:
@@ -164,7 +165,7 @@ def links_of_pairs(point: CapturePoint, rows: Rows) -> dict[frozenset[str], str]
 def packets_of(point: CapturePoint, rows: Mapping[int, int]) -> Rows:
     """The packets of these flow rows."""
     packets = point.capture.packets
-    return packets[np.isin(packets["flow"], np.fromiter(rows, np.uint32, len(rows)))]
+    return rows_where(packets, np.isin(packets["flow"], np.fromiter(rows, np.uint32, len(rows))))
 
 
 def packets_at_both_ends(
@@ -199,14 +200,13 @@ def _flow_packets(
     point: CapturePoint, packets: Rows, path: Ints, rows: Mapping[int, int], t0_realtime_ns: int
 ) -> FlowPackets:
     is_data = packets["direction"] == _direction_of(rows)[packets["flow"]]
-    t_ns = packets["time_ns"] - t0_realtime_ns
     seen, first = np.unique(packets["path"], return_index=True)
     path_index = dict(zip(seen.tolist(), path[first].tolist(), strict=True))
     towards = np.unique(packets["path"][is_data].astype(np.int64) * 2 + packets["path_direction"][is_data])
     return FlowPackets(
         point=point,
-        data=_columns(packets[is_data], t_ns[is_data], path[is_data]),
-        back=_columns(packets[~is_data], t_ns[~is_data], path[~is_data]),
+        data=_columns(packets, np.flatnonzero(is_data), path, t0_realtime_ns),
+        back=_columns(packets, np.flatnonzero(~is_data), path, t0_realtime_ns),
         data_direction=rows,
         path_index=path_index,
         # path direction 0 is towards the path's second address
@@ -255,20 +255,25 @@ def _paths(
     return index[inverse] if len(keys) else np.zeros(0, dtype=np.int64)
 
 
-def _columns(rows: Rows, t_ns: Ints, path: Ints) -> PacketColumns:
-    def number(column: str) -> Ints:
-        return rows[column].astype(np.int64)
+COLUMNS = {
+    **dict.fromkeys(("time_ns", "ip_bytes", "payload_bytes", "new_bytes"), np.int64),
+    **dict.fromkeys(("is_retransmission", "on_other_path", "acks"), np.bool_),
+    "tos": np.uint8,
+}
 
+
+def _columns(packets: Rows, places: Ints, path: Ints, t0_realtime_ns: int) -> PacketColumns:
+    columns = columns_of(packets, COLUMNS, places)
     return PacketColumns(
-        t_ns=t_ns,
-        ip_bytes=number("ip_bytes"),
-        payload_bytes=number("payload_bytes"),
-        new_bytes=number("new_bytes"),
-        path=path,
-        retransmission=rows["is_retransmission"].astype(np.bool_),
-        other_path=rows["on_other_path"].astype(np.bool_),
-        acks=rows["acks"].astype(np.bool_),
-        marked=rows["tos"] & ECN_MASK == CE,
+        t_ns=columns["time_ns"] - t0_realtime_ns,
+        ip_bytes=columns["ip_bytes"],
+        payload_bytes=columns["payload_bytes"],
+        new_bytes=columns["new_bytes"],
+        path=path[places],
+        retransmission=columns["is_retransmission"],
+        other_path=columns["on_other_path"],
+        acks=columns["acks"],
+        marked=columns["tos"] & ECN_MASK == CE,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ..captures.capture import rows_where
 from ..captures.native import NONE, Bools, Ints, Rows
 from ..core.types import Flow
 from ..core.wire import ACK
@@ -120,13 +121,19 @@ def _only_connection(flow: Flow, sender: FlowPackets) -> tuple[Rows, Ints, Ints,
     no data, several connections, or MPTCP, whose sequence numbers are per subflow.
     """
     rows, column = data_units(sender, flow.protocol)
-    if not len(rows) or len(np.unique(rows["flow"])) > 1 or flow.protocol == "mptcp":
+    if not len(rows) or (rows["flow"] != rows["flow"][0]).any() or flow.protocol == "mptcp":
         return None
     capture, sctp = sender.point.capture, flow.protocol == "sctp"
     acks = sender.rows(capture.sacks if sctp else capture.segments, back=True)
-    acks = acks[acks["flow"] == rows["flow"][0]]
+    mine = acks["flow"] == rows["flow"][0]
+    acks = rows_where(acks, mine if sctp else mine & (acks["flags"] & ACK != 0))
     size = rows["user_bytes" if sctp else "payload_bytes"].astype(np.int64)
-    return rows, rows[column].astype(np.int64), size, acks if sctp else acks[acks["flags"] & ACK != 0]
+    return rows, rows[column].astype(np.int64), size, acks
+
+
+def _first_rows(packet: Ints) -> Ints:
+    """The first row of each packet; the rows are in the order of the packets."""
+    return np.flatnonzero(np.concatenate([[True], packet[1:] != packet[:-1]]))
 
 
 def sending_of(flow: Flow, sender: FlowPackets, end_ns: int | None) -> Sending | None:
@@ -136,7 +143,7 @@ def sending_of(flow: Flow, sender: FlowPackets, end_ns: int | None) -> Sending |
     if (connection := _only_connection(flow, sender)) is None:
         return None
     rows, begin, size, acks = connection
-    _, first = np.unique(rows["packet"], return_index=True)
+    first = _first_rows(rows["packet"])
     sctp = flow.protocol == "sctp"
     units = begin + 1 if sctp else begin + size
     acked = acks["cumulative_tsn"].astype(np.int64) + 1 if sctp else acks["ack"].astype(np.int64)
@@ -202,7 +209,7 @@ def outstanding_of(flow: Flow, sender: FlowPackets) -> AckedData | None:
         return None
     rows, begin, size, acks = connection
     new = ~rows["is_retransmission"].astype(np.bool_)
-    rows, begin, size = rows[new], begin[new], size[new]
+    rows, begin, size = rows_where(rows, new), begin[new], size[new]
     if not len(acks) or not len(rows):
         return None
     if flow.protocol == "sctp":
@@ -217,7 +224,7 @@ def outstanding_of(flow: Flow, sender: FlowPackets) -> AckedData | None:
         acked = np.maximum(acks["ack"] - 1, 0)
         answers = (acked > 0) | (acks["sack_blocks"] > 0)
         window = int(acks["window_bytes"].max(initial=0))
-    _, first = np.unique(rows["packet"], return_index=True)
+    first = _first_rows(rows["packet"])
     last = np.concatenate([first[1:], [len(rows)]]) - 1
     payload = np.add.reduceat(size, first)
     answered = acks["time_ns"][answers] - sender.t0_realtime_ns

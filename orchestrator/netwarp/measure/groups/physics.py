@@ -13,7 +13,7 @@ import dataclasses
 
 import numpy as np
 
-from ...captures.capture import read_captures
+from ...captures.capture import take_rows
 from ...captures.hop_joins import NOWHERE, match_packets
 from ...captures.native import Bools, Floats, Ints, Rows
 from ...core.timer_wheel import slot_s
@@ -180,22 +180,9 @@ def passage_of(
 ) -> tuple[Passage, LinkImpairment] | None:
     """The flow's packets through the queue of its one link, towards the receiver; times at the queue.
 
-    None if anything but the rate, the queue and a constant delay acts on the packets, or if other flows share the
-    queue: loss, jitter, faults, several links. Then arrival and departure times are not all known.
+    None if no queue is computed for the flow (`lone_queue`).
     """
-    links = {link.name: link for link in cell.links}
-    path = flow.paths[0]
-    if len(flow.paths) > 1 or path.sender_link != path.receiver_link or len(cell.flows) > 1 or cell.timeline:
-        return None
-    link = links[path.sender_link]
-    shape = link.forward if link.a == flow.sender else link.backward
-    plain = LinkImpairment(
-        one_way_delay_ns=shape.one_way_delay_ns,
-        rate_bit_s=shape.rate_bit_s,
-        queue_packets=shape.queue_packets,
-        layer=shape.layer,
-    )
-    if shape != plain or shape.rate_bit_s is None or flow.program is not None:
+    if (shape := lone_queue(cell, flow)) is None or shape.rate_bit_s is None:
         return None
     sent, arrived = _towards_receiver(sender), _towards_receiver(receiver)
     arrival = match_packets(sent, arrived).place
@@ -215,17 +202,35 @@ def passage_of(
     return passage, shape
 
 
+def lone_queue(cell: Cell, flow: Flow) -> LinkImpairment | None:
+    """The queue that a flow has alone, towards its receiver, if its packets' times there are all known: nothing but the
+    rate, the queue and a constant delay acts on them. None: loss, jitter, faults, several links, other flows.
+    """
+    links = {link.name: link for link in cell.links}
+    path = flow.paths[0]
+    if len(flow.paths) > 1 or path.sender_link != path.receiver_link or len(cell.flows) > 1 or cell.timeline:
+        return None
+    link = links[path.sender_link]
+    shape = link.forward if link.a == flow.sender else link.backward
+    plain = LinkImpairment(
+        one_way_delay_ns=shape.one_way_delay_ns,
+        rate_bit_s=shape.rate_bit_s,
+        queue_packets=shape.queue_packets,
+        layer=shape.layer,
+    )
+    return None if shape != plain or shape.rate_bit_s is None or flow.program is not None else shape
+
+
 def _towards_receiver(packets: FlowPackets) -> Rows:
     """Rows of `identities` of the flow's packets from its sender."""
-    capture = read_captures(packets.point.capture.files, ("identities",))
-    rows = capture.identities
+    rows = packets.point.capture.identities
     mine = np.zeros(len(rows), dtype=np.bool_)
     for row, sends in packets.data_direction.items():
         table = packets.point.capture.flows[row]
         path, towards = int(table["path"]), int(table["path_direction"]) ^ sends
         alive = rows["time_ns"] <= aborted_ns(packets, row)  # ABORTs behind it cannot be told apart
         mine |= (rows["path"] == path) & (rows["path_direction"] == towards) & alive
-    return rows[mine][np.argsort(rows["time_ns"][mine], kind="stable")]
+    return take_rows(rows, np.flatnonzero(mine)[np.argsort(rows["time_ns"][mine], kind="stable")])
 
 
 def backoff_of(sending: Sending, since_ns: int, until_ns: int | None, longest_s: float) -> tuple[Floats, int] | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...captures.capture import rows_of_flow, rows_of_flows
+from ...captures.capture import rows_of_flow, rows_of_flows, rows_where
 from ...captures.mptcp.data_level import DATA_ACK, MAPPED, data_level
 from ...captures.native import UNKNOWN, Ints, Rows
 from ...captures.time_spans import longest_gap
@@ -83,7 +83,9 @@ def timer_metrics(observation: FlowObservation) -> dict[str, float | None]:
 
 
 def _repeat_waits(segments: Rows, chunks: Rows) -> tuple[int, int, int]:
-    """The longest wait (ns) before something was sent again: in the set-up, data, at the close."""
+    """The longest wait (ns) before something was sent again: in the set-up, data, at the close. Both tables are in the
+    order of time.
+    """
     flags = segments["flags"]
     syn, fin = flags & SYN > 0, flags & FIN > 0
     data = (segments["payload_bytes"] > 0) & (segments["seq"] != UNKNOWN)
@@ -93,7 +95,7 @@ def _repeat_waits(segments: Rows, chunks: Rows) -> tuple[int, int, int]:
         _wait(segments[syn], ("flow",)),
         *(_wait(chunks[kind == chunk_type], ("flow",)) for chunk_type in (INIT, COOKIE_ECHO)),
     ]
-    again = [_wait(segments[data], ("flow", "seq")), _wait(chunks[payload], ("flow", "tsn"))]
+    again = [_wait(rows_where(segments, data), ("flow", "seq")), _wait(rows_where(chunks, payload), ("flow", "tsn"))]
     close = [
         _wait(segments[fin], ("flow",)),
         *(_wait(chunks[kind == chunk_type], ("flow",)) for chunk_type in (SHUTDOWN, SHUTDOWN_ACK)),
@@ -102,15 +104,19 @@ def _repeat_waits(segments: Rows, chunks: Rows) -> tuple[int, int, int]:
 
 
 def _wait(rows: Rows, same: tuple[str, ...]) -> int:
-    """The longest time between two successive rows that are equal in these columns; 0 if no two are."""
+    """The longest time between two successive rows that are equal in these columns; 0 if no two are. The rows are in
+    the order of time.
+    """
     if len(rows) < 2:
         return 0
-    order = np.lexsort((rows["time_ns"], *(rows[name] for name in reversed(same))))
-    ordered = rows[order]
-    equal = np.ones(len(ordered) - 1, dtype=np.bool_)
+    order: Ints = np.arange(len(rows))
+    for name in reversed(same):  # numbers mostly grow, which a stable sort makes use of
+        order = order[np.argsort(rows[name][order], kind="stable")]
+    equal = np.ones(len(rows) - 1, dtype=np.bool_)
     for name in same:
-        equal &= ordered[name][1:] == ordered[name][:-1]
-    waits = np.diff(ordered["time_ns"])[equal]
+        ordered = rows[name][order]
+        equal &= ordered[1:] == ordered[:-1]
+    waits = np.diff(rows["time_ns"][order])[equal]
     return int(waits.max()) if len(waits) else 0
 
 
@@ -265,16 +271,18 @@ def _overtaken_wait_ns(sender: FlowPackets) -> int:
     """The longest time from an acknowledgement that shows the first missing segment overtaken to its repetition."""
     capture, longest = sender.point.capture, 0
     for flow, sends in sender.data_direction.items():
-        mine = capture.segments[capture.segments["flow"] == flow]
-        data = mine[(mine["direction"] == sends) & (mine["payload_bytes"] > 0) & (mine["seq"] != UNKNOWN)]
-        acks = mine[(mine["direction"] != sends) & (mine["flags"] & ACK > 0)]
-        if len(data) and (acks["sack_blocks"] > 0).any():
-            longest = max(longest, _overtaken(data, acks, capture.blocks))
+        mine = rows_of_flow(capture, "segments", flow)
+        sent = mine["direction"] == sends
+        data = sent & (mine["payload_bytes"] > 0) & (mine["seq"] != UNKNOWN)
+        acks = ~sent & (mine["flags"] & ACK > 0)
+        if data.any() and (mine["sack_blocks"][acks] > 0).any():
+            overtaken_ns = _overtaken(rows_where(mine, data), rows_where(mine, acks), capture.blocks)
+            longest = max(longest, overtaken_ns)
     return longest
 
 
 def _overtaken(data: Rows, acks: Rows, blocks: Rows) -> int:
-    with_blocks = acks[acks["sack_blocks"] > 0]
+    with_blocks = rows_where(acks, acks["sack_blocks"] > 0)
     counts = with_blocks["sack_blocks"].astype(np.int64)
     begin = np.cumsum(counts) - counts
     place = np.arange(counts.sum()) + np.repeat(with_blocks["first_block"].astype(np.int64) - begin, counts)
@@ -287,7 +295,7 @@ def _overtaken(data: Rows, acks: Rows, blocks: Rows) -> int:
     hole, packet, first_sent = hole[known], packet[known], first_sent[known]
     ack_ns = with_blocks["time_ns"][known]
     # the transmissions of each number, in the order of the capture
-    order = np.lexsort((data["packet"], data["seq"]))
+    order = np.argsort(data["seq"], kind="stable")
     seq, sent_packet = data["seq"][order], data["packet"][order].astype(np.int64)
     last = _before(seq, sent_packet, hole, packet)
     sent = (last >= 0) & (seq[last] == hole)
