@@ -1,0 +1,170 @@
+"""Keeps what a kernel did in this experiment, checks another run against it, and writes the table of the README.
+
+golden.py keep RUN      kernels/<release>.json: the verdicts, and a hash of each cell's captures; then the table
+golden.py check RUN     are the captures those of the same kernel there? status 1: no, 77: none is there
+golden.py               writes the table of README.md again
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import re
+import sys
+import textwrap
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from netwarp.core.numbers import in_short
+from netwarp.core.outputs import Claim
+from netwarp.core.types import Cell
+from netwarp.engine.run_directory import open_run
+from netwarp.experiment import load_spec
+
+HERE = Path(__file__).resolve().parent
+NAMES = ("recovery",)
+BEGIN = "<!-- table: experiments/golden.py writes what follows (kernels/, claims.toml, differences.toml) -->"
+END = "<!-- end of the table -->"
+HOLDS = "holds"
+AT_ONCE_S = 1e-5
+WIDTH = 158
+Kept = dict[str, Any]
+Row = dict[str, str]
+
+
+def what_it_did(path: Path) -> Kept:
+    """The verdict of every claim of a run, and a hash over the captures of every cell."""
+    run = open_run(path)
+    with (path / "tables" / "claims.csv").open(newline="") as file:
+        claims = {f"{row['claim']} {row['condition']}".strip(): row for row in csv.DictReader(file)}
+    asked = [cell.kernel for cell in run.plan.cells if cell.kernel is not msgspec.UNSET]
+    release, sha256 = run.manifest.kernel_release, run.manifest.kernel_sha256
+    if asked:
+        release, sha256 = asked[0].release, asked[0].sha256
+    return {
+        "experiment": run.plan.name,
+        "release": release,
+        "kernel_sha256": sha256,
+        "claims": {name: {key: row[key] for key in ("verdict", "measured", "unit")} for name, row in claims.items()},
+        "captures": {named(cell): cell_hash(run.directory.cell(cell.id).packets) for cell in run.plan.cells},
+    }
+
+
+def named(cell: Cell) -> str:
+    """A cell by its levels and its seed. Its id would change with the kernel, and with what a plan says of a link."""
+    return ", ".join([*(f"{factor}: {level}" for factor, level in cell.factors.items()), f"seed {cell.seed}"])
+
+
+def cell_hash(packets: Path) -> str:
+    """SHA-256 over the names and digests of a cell's captures, its first 16 digits."""
+    return hashlib.sha256(json.dumps(json.loads(packets.read_text()), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def kernels(name: str) -> list[Kept]:
+    """What is kept of an experiment, older releases first."""
+    kept = [json.loads(path.read_text()) for path in (HERE / name / "kernels").glob("*.json")]
+    return sorted(kept, key=lambda each: [int(number) for number in each["release"].split(".")])
+
+
+def differing(did: Kept) -> list[str] | None:
+    """The cells whose captures are not those that are kept of the same kernel; None: nothing is kept of it."""
+    for kept in kernels(did["experiment"]):
+        if kept["kernel_sha256"] == did["kernel_sha256"]:
+            known: dict[str, str] = kept["captures"]
+            return [cell for cell, digest in did["captures"].items() if known.get(cell) != digest]
+    return None
+
+
+def table(experiment: str) -> str:
+    """The statements in words, by kernel; below them what differs."""
+    found, claims = kernels(experiment), {claim.id: claim for claim in load_spec(HERE / experiment).claims}
+    reasons, notes = differences(experiment), list[str]()
+    lines = [f"| | statement | RFC | {' | '.join(each['release'] for each in found)} |"]
+    lines.append(f"| --- | --- | --- |{' --- |' * len(found)}")
+    for name in dict.fromkeys(name for each in found for name in each["claims"]):
+        claim, condition = claims[name.partition(" ")[0]], name.partition("=")[2]
+        rows = [each["claims"].get(name) for each in found]
+        text = f"{claim.text} ({condition})" if condition else claim.text
+        words = " | ".join(verdict(row) for row in rows)
+        lines.append(f"| {claim.id} | {text} | {first_source(claim)} | {words} |")
+        if name in reasons:
+            note = f"- **{claim.id}**, {numbers(claim, rows)}: {reasons[name]}"
+            notes.append(textwrap.fill(note, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
+    return "\n".join([*lines, "", "**What differs, and where:**", "", *notes])
+
+
+def verdict(row: Row | None) -> str:
+    """A cell of the table."""
+    if row is None or row["verdict"] == "not tested":
+        return "-"
+    return {HOLDS: HOLDS, "does not hold": "**differs**"}.get(row["verdict"], row["verdict"])
+
+
+def numbers(claim: Claim, rows: list[Row | None]) -> str:
+    """What was measured where it differs, and what the claim allows."""
+    assert claim.expected is not None and claim.tolerance is not None
+    low, high = claim.expected - claim.tolerance, claim.expected + claim.tolerance
+    wrong = [row for row in rows if row is not None and row["verdict"] != HOLDS]
+    unit = wrong[0]["unit"]
+    measured = dict.fromkeys(shown(float(row["measured"]), unit) for row in wrong if row["measured"])
+    allowed = dict.fromkeys((shown(low, unit), shown(high, unit)))
+    return f"{' and '.join(measured)} where it must be {'at once' if high == AT_ONCE_S else ' to '.join(allowed)}"
+
+
+def shown(value: float, unit: str) -> str:
+    """A number; of packets without the word."""
+    return f"{value:g}" if unit == "packets" else in_short(value, unit, 4)
+
+
+def first_source(claim: Claim) -> str:
+    """The RFC that says it, and the section; claims.toml has what is said beside it."""
+    return re.split(r", RFC|; RFC| \(|, with|, figure|, equation", claim.source)[0]
+
+
+def differences(experiment: str) -> dict[str, str]:
+    """Claim, or claim and condition -> how it differs and where."""
+    return tomllib.loads((HERE / experiment / "differences.toml").read_text())
+
+
+def write(experiment: str) -> None:
+    """The table of its README."""
+    readme = HERE / experiment / "README.md"
+    before, _, rest = readme.read_text().partition(BEGIN)
+    readme.write_text(f"{before}{BEGIN}\n\n{table(experiment)}\n\n{END}{rest.partition(END)[2]}")
+
+
+def main() -> int:
+    """The command line; the exit status."""
+    match sys.argv[1:]:
+        case ["keep", run]:
+            did = what_it_did(Path(run))
+            place = HERE / did["experiment"] / "kernels"
+            place.mkdir(exist_ok=True)
+            (place / f"{did['release']}.json").write_text(json.dumps(did, indent=0) + "\n")
+        case ["check", run]:
+            did = what_it_did(Path(run))
+            wrong = differing(did)
+            if wrong is None:
+                print(f"nothing is kept of Linux {did['release']} with the hash {did['kernel_sha256'][:16]}")
+                return 77
+            print(
+                "\n".join(
+                    [f"{len(did['captures']) - len(wrong)} of {len(did['captures'])} cells have equal captures", *wrong]
+                )
+            )
+            return 1 if wrong else 0
+        case []:
+            pass
+        case _:
+            print(__doc__)
+            return 2
+    for name in NAMES:
+        write(name)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
