@@ -3,3 +3,7 @@ PROGRAMS += drill
 drill_SRC := drill/main.c drill/play.c drill/script.c drill/wire.c drill/call.c drill/guest.c drill/report.c common/clock.c common/ndjson.c
 drill_LDFLAGS := -static -pthread
 drill_CFLAGS := -pthread
+
+# the reader of steps.txt behind a pipe, for tests/unit/apps/test_drill_script.py
+SANITISED += drill-test-driver
+drill-test-driver_SRC := drill/test_driver.c drill/script.c

@@ -76,7 +76,8 @@ static struct bytes hex(struct words *words)
 
 		if (high < 0 || low < 0)
 			words->wrong = true;
-		bytes.data[i] = (unsigned char)(high << 4 | low);
+		else
+			bytes.data[i] = (unsigned char)(high << 4 | low);
 	}
 	return bytes;
 }
@@ -278,7 +279,7 @@ int script_read(const char *path, struct script *script)
 {
 	FILE *file = fopen(path, "r");
 	size_t room = 0, line_number = 0;
-	struct words words;
+	struct words words = {0};
 	char *line = NULL;
 	ssize_t length;
 
@@ -286,18 +287,16 @@ int script_read(const char *path, struct script *script)
 		fprintf(stderr, "drill: %s: %s\n", path, strerror(errno));
 		return -1;
 	}
-	while ((length = getline(&line, &room, file)) > 0) {
+	while (!words.wrong && (length = getline(&line, &room, file)) > 0) {
 		line_number++;
 		if (line[length - 1] == '\n')
 			line[length - 1] = '\0';
 		words = (struct words){.next = line};
 		read_line(&words, script);
-		if (words.wrong) {
-			fprintf(stderr, "drill: %s: line %zu cannot be read\n", path, line_number);
-			return -1;
-		}
 	}
 	free(line);
 	fclose(file);
-	return 0;
+	if (words.wrong)
+		fprintf(stderr, "drill: %s: line %zu cannot be read\n", path, line_number);
+	return words.wrong ? -1 : 0;
 }
