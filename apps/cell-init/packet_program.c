@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -17,6 +18,7 @@
 enum { PROGRAM, SETTINGS, STATE };
 
 static size_t sizes[BPF_MAX][3]; /* of the two maps' values; 0: not loaded */
+static bool wants_t0[BPF_MAX];
 
 static int descriptor(int index, int what)
 {
@@ -117,6 +119,7 @@ int packet_program_load(struct cell *cell, const struct step_bpf *step)
 	if (!list)
 		return cell_fail(cell, "out of memory");
 	memcpy(list, step->program.data, step->program.len);
+	wants_t0[step->index] = step->t0;
 	if (make_map(cell, step->index, SETTINGS, &step->settings) ||
 	    make_map(cell, step->index, STATE, &step->state)) {
 		free(list);
@@ -130,6 +133,25 @@ int packet_program_load(struct cell *cell, const struct step_bpf *step)
 		rejected(cell, &attr);
 	free(list);
 	return fd < 0 ? -1 : keep(cell, fd, descriptor(step->index, PROGRAM));
+}
+
+int packet_programs_begin(struct cell *cell, int64_t t0_monotonic_ns)
+{
+	int index, result = 0;
+
+	for (index = 0; index < BPF_MAX && !result; index++) {
+		struct bytes value;
+
+		if (!wants_t0[index])
+			continue;
+		value = (struct bytes){.data = calloc(1, sizes[index][STATE]), .len = sizes[index][STATE]};
+		if (!value.data)
+			return cell_fail(cell, "out of memory");
+		memcpy(value.data, &t0_monotonic_ns, sizeof(t0_monotonic_ns));
+		result = write_map(cell, descriptor(index, STATE), &value);
+		free(value.data);
+	}
+	return result;
 }
 
 int packet_program_settings(struct cell *cell, const struct step_bpf_settings *step)

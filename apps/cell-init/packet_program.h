@@ -17,6 +17,8 @@
  * eBPF programs.
  */
 int packet_program_load(struct cell *cell, const struct step_bpf *step);
+/* The states of programs that ask for T0 become it, on the monotonic clock in 8 bytes, and zeros. */
+int packet_programs_begin(struct cell *cell, int64_t t0_monotonic_ns);
 /* Replace the settings; their length must be that of the first ones. */
 int packet_program_settings(struct cell *cell, const struct step_bpf_settings *step);
 /* Write the record `bpf`: settings and state as the maps hold them now, in hexadecimal. */

@@ -215,7 +215,8 @@ static int ready(struct cell *cell, const struct steps *steps)
 		return -1;
 	memory_begin(cell);
 	cell->running = true;
-	if (record_ready(cell, t0_monotonic_ns, cell->t0_realtime_ns - now))
+	if (packet_programs_begin(cell, t0_monotonic_ns) ||
+	    record_ready(cell, t0_monotonic_ns, cell->t0_realtime_ns - now))
 		return -1;
 	cell->step = 0;
 	return 0;

@@ -185,6 +185,7 @@ struct step_proc {
 struct step_bpf {
 	int index;
 	struct bytes settings, state, program;
+	bool t0; /* its state begins with T0 on the monotonic clock */
 };
 
 struct step_bpf_settings {

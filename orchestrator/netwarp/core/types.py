@@ -139,6 +139,33 @@ class Slots(Frozen, frozen=True):
         return f"slots of {' and '.join(limits) or 'any size'} after {' to '.join(dict.fromkeys(apart))}"
 
 
+class Opportunities(Frozen, frozen=True):
+    """Times at which a link delivers, as mahimahi's traces have them. Each serves `bytes`, of which a packet takes its
+    IP length and `overhead_bytes`; a packet that does not fit keeps what of it is sent and goes on with the next one.
+
+    gaps_ms: from T0 to the first, then from each to the next; those that the cell cannot reach are left out.
+    period_ms: after so long they begin anew; None: they end. sha256: of the whole file.
+    """
+
+    file: str
+    sha256: str
+    gaps_ms: tuple[int, ...]
+    period_ms: int | None
+    bytes: int
+    overhead_bytes: int
+    mean_bit_s: int
+    """Of the whole trace."""
+
+    @property
+    def period_ns(self) -> int | None:
+        """The period in ns."""
+        return None if self.period_ms is None else self.period_ms * 1_000_000
+
+    def text(self) -> str:
+        """The file, and what it gives."""
+        return f"opportunities of {self.file}, {format_quantity(Quantity('rate', self.mean_bit_s))} in the mean"
+
+
 class LinkImpairment(Frozen, frozen=True):
     """The effects of one direction of a link on packets. `rate_bit_s` None: no rate limit and no queue.
 
@@ -174,6 +201,8 @@ class LinkImpairment(Frozen, frozen=True):
     burst_bytes: int | msgspec.UnsetType = msgspec.UNSET
     """Of the rate: the depth of its token bucket, at the layer of the rate."""
     slots: Slots | msgspec.UnsetType = msgspec.UNSET
+    opportunities: Opportunities | msgspec.UnsetType = msgspec.UNSET
+    """In place of a rate; what waits for them is in the queue."""
 
     @property
     def token_bucket(self) -> bool:
@@ -391,6 +420,10 @@ def closing(flow: Flow) -> OptionValue:
     aborts, and one that ends by bytes waits until they have arrived.
     """
     return flow.sender_options.get("close", "abort" if flow.total_bytes is None else "graceful")
+
+
+OF_TRACE = ".trace"
+"""Ends the name of an event that a link's trace makes."""
 
 
 class Event(Frozen, frozen=True):

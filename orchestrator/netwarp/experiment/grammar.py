@@ -61,6 +61,13 @@ SLOTS: dict[str, Field] = {
     "packets": quantity("packets", example='"32 packets"', low=1, high=2**31 - 1),
     "bytes": quantity("data", example='"48 kB"', low=1, high=2**31 - 1),
 }
+TRACE: dict[str, Field] = {
+    "file": Field("text", '"lte.csv"'),
+    "after": Field("choice", '"repeat"', choices=("repeat", "hold", "end")),
+    "window": quantity("time", example='"100 ms"', low=MS, high=60 * S),
+    "opportunity": quantity("data", example='"1504 B"', low=64, high=1 << 20),
+    "overhead": quantity("data", example='"4 B"', high=1000),
+}
 
 DIRECTION: dict[str, Field] = {
     "rate": quantity("rate", low=1000, high=10**12),
@@ -68,6 +75,7 @@ DIRECTION: dict[str, Field] = {
     "aqm": Field("table", '{ kind = "codel", target = "5 ms", ecn = true }', fields=AQM),
     "burst": quantity("data", example='"16 kB"', low=68, high=1 << 30),
     "slots": Field("table", '{ after = "2 ms", to = "5 ms", packets = "32 packets" }', fields=SLOTS),
+    "trace": Field("open", '"lte.csv" or { file = "lte.trace", after = "end" }', fields=TRACE),
     "policer": Field("table", '{ rate = "10 Mbit/s", burst = "64 KiB" }', fields=POLICER),
     "layer": Field("choice", '"ip"', choices=("ip", "ethernet")),
     "one_way_delay": quantity("time", example='"100 ms"', high=600 * S),

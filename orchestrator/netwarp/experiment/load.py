@@ -38,6 +38,7 @@ from .read_messages import with_message_files
 from .read_outputs import OutputReader, OwnMetric, known_metrics, read_metrics
 from .sections import check_references, read_overrides
 from .toml_positions import Item, parse_toml, read_bounded
+from .traces import with_trace_files
 
 log = logging.getLogger(__name__)
 EXPERIMENTS = CHECKOUT / "experiments"
@@ -151,6 +152,8 @@ def read_spec(
     document = merge(document, overrides)
     for read_files in (with_archives, with_size_files, with_message_files):
         document, overrides = (read_files(item, folder, files, problems) for item in (document, overrides))
+    for item in (document, overrides):
+        with_trace_files(item, folder, files, problems)
     filled = {key: child for key, child in document.table().items() if key in RESOLVED}
     of_claims = {key: child for key, child in document.table().items() if key in FILE}
     rest = {key: child for key, child in document.table().items() if key not in RESOLVED and key not in FILE}

@@ -47,12 +47,20 @@ class SlotsKeys(TypedDict, total=False):
     packets: str  # "32 packets"
     bytes: str  # "48 kB"
 
+class TraceKeys(TypedDict, total=False):
+    file: str  # "lte.csv"
+    after: Literal["repeat", "hold", "end"] | str  # "repeat"
+    window: str  # "100 ms"
+    opportunity: str  # "1504 B"
+    overhead: str  # "4 B"
+
 class DirectionKeys(TypedDict, total=False):
     rate: str  # "500 kbit/s"
     queue: str  # "50 packets", "64 KiB" or "1 bdp"
     aqm: AqmKeys  # { kind = "codel", target = "5 ms", ecn = true }
     burst: str  # "16 kB"
     slots: SlotsKeys  # { after = "2 ms", to = "5 ms", packets = "32 packets" }
+    trace: TraceKeys | str | Sequence[object]  # "lte.csv" or { file = "lte.trace", after = "end" }
     policer: PolicerKeys  # { rate = "10 Mbit/s", burst = "64 KiB" }
     layer: Literal["ip", "ethernet"] | str  # "ip"
     one_way_delay: str  # "100 ms"
@@ -561,12 +569,20 @@ class Slots(Key):
     packets: Key
     bytes: Key
 
+class Trace(Key):
+    file: Key
+    after: Key
+    window: Key
+    opportunity: Key
+    overhead: Key
+
 class Direction(Key):
     rate: Key
     queue: Key
     aqm: Aqm
     burst: Key
     slots: Slots
+    trace: Trace
     policer: Policer
     layer: Key
     one_way_delay: Key

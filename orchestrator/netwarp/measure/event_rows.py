@@ -4,11 +4,14 @@ errors of the sender's socket.
 
 from __future__ import annotations
 
+from collections import Counter
+
 import msgspec
 import numpy as np
 
 from ..core.numbers import fixed
-from ..core.types import Cell
+from ..core.types import OF_TRACE, Cell
+from ..core.units import counted
 from ..core.wire import HEARTBEAT, HEARTBEAT_ACK
 from ..store.app_records import Error, GaveUp, Notification, SwitchPrimary
 from ..store.derived import CellEvent
@@ -21,9 +24,15 @@ ANNOTATED = (Notification, SwitchPrimary, GaveUp, Error)
 
 
 def timeline_events(cell: Cell) -> list[CellEvent]:
-    """The spec's events, at their configured times."""
+    """The spec's events, at their configured times; of those of a link's trace only the first."""
     events = []
+    traced = Counter(event.name for event in cell.timeline if event.name.endswith(OF_TRACE))
     for event in cell.timeline:
+        if event.name.endswith(OF_TRACE):
+            if count := traced.pop(event.name, 0):
+                text = f"{event.link} follows its trace from here on: {counted(count, 'change')}"
+                events.append(CellEvent(event.at_ns / 1e9, "", event.action, text))
+            continue
         text = f"{event.action} {event.link} ({event.name}, {' and '.join(event.directions)})"
         events.append(CellEvent(event.at_ns / 1e9, "", event.action, text))
     return events

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
+
 from ..core.topology import DirectedLink, NoRoute, find_route
-from ..core.types import Cell, Event, Flow, Path
+from ..core.types import Cell, Event, Flow, Opportunities, Path
 
 FAULTS = ("cut", "blackhole", "link")
 """The actions of a timeline that begin a fault ("link": the interface goes down)."""
@@ -66,6 +68,11 @@ def capacity_bit_s(cell: Cell, flow: Flow, path: Path, from_ns: int, to_ns: int)
     """The lowest rate on the route to the receiver, its mean over that time; None if there is a time without any."""
     route = route_of(cell, flow.sender, flow.receiver, path.receiver_link)
     shapes = {(link.name, name): getattr(link, name) for link in cell.links for name in ("forward", "backward")}
+    served = [
+        opportunities_bit_s(traced, from_ns, to_ns)
+        for hop in route
+        if isinstance(traced := shapes[hop.link, hop.direction].opportunities, Opportunities)
+    ]
     rates = {(hop.link, hop.direction): shapes[hop.link, hop.direction].rate_bit_s for hop in route}
     changes = sorted(
         (event.at_ns, number, (event.link, name), shape.rate_bit_s)
@@ -73,6 +80,10 @@ def capacity_bit_s(cell: Cell, flow: Flow, path: Path, from_ns: int, to_ns: int)
         for name in event.directions
         if (shape := getattr(event, name, None)) is not None and (event.link, name) in rates
     )
+    if served:  # the mean of the lowest is at most the lowest mean
+        constant = [rate for rate in rates.values() if rate is not None]
+        mean_bit_s: float = min(served + constant)
+        return mean_bit_s
     if all(rate == rates[where] for _, _, where, rate in changes):
         return path.bottleneck_bit_s
     bits, since = 0, from_ns
@@ -87,9 +98,25 @@ def capacity_bit_s(cell: Cell, flow: Flow, path: Path, from_ns: int, to_ns: int)
     return bits / (to_ns - from_ns) if to_ns > from_ns else None
 
 
+def opportunities_bit_s(traced: Opportunities, from_ns: int, to_ns: int) -> float:
+    """What opportunities can deliver in a time (from it on, up to and with its end), as a rate."""
+    if to_ns <= from_ns:
+        return 0.0
+    times_ns = np.cumsum(np.array(traced.gaps_ms, np.int64)) * 1_000_000
+    count = 0
+    for period in range(1 if traced.period_ns is None else to_ns // traced.period_ns + 1):
+        shift = period * (traced.period_ns or 0)
+        count += int(((times_ns + shift > from_ns) & (times_ns + shift <= to_ns)).sum())
+    return 8e9 * count * traced.bytes / (to_ns - from_ns)
+
+
 def rates_change(cell: Cell) -> bool:
-    """True if an event changes the rate of a link: the packet being sent then keeps the old one."""
+    """True if an event changes the rate of a link, or opportunities take its place: a packet may have begun before."""
     links = {link.name: link for link in cell.links}
+    if any(
+        isinstance(shape.opportunities, Opportunities) for link in cell.links for shape in (link.forward, link.backward)
+    ):
+        return True
     return any(
         shape is not None and shape.rate_bit_s != getattr(links[event.link], name).rate_bit_s
         for event in cell.timeline

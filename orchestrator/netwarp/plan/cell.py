@@ -31,6 +31,7 @@ from .resolve import resolve
 from .routes import Routed, rtt_of_links
 from .sysctls import SysctlCheck
 from .timeline import Planned, TimelineReader, draw
+from .traces import within
 
 TCP_BUFFERS = {"net.ipv4.tcp_rmem": "4096 131072 6291456", "net.ipv4.tcp_wmem": "4096 16384 4194304"}
 """Of a machine of today: 6 and 4 MiB at most, as Linux has them from 768 and 512 MiB of memory on (net/ipv4/tcp.c:
@@ -62,7 +63,7 @@ class CellPlanner:
         builds: Callable[[str], GuestKernel] = lambda name: GuestKernel(name, ""),
     ) -> None:
         self._spec, self._problems, self._sysctls, self._builds = spec, problems, sysctls, builds
-        self._network = Network(problems)
+        self._network = Network(problems, spec.files)
 
     def cells(
         self, experiment: str, levels: Combination, seed: int, repetitions: int, *, only_random: bool = False
@@ -91,7 +92,7 @@ class CellPlanner:
         check_switches(nodes, resolved.nodes, links, self._problems)
         rtt_ns = rtt_of_links(routed, links)
         shapes = {
-            (name, side): finish(draft.side(side), rtt_ns[name, side], draft.mtu_bytes)
+            (name, side): within(finish(draft.side(side), rtt_ns[name, side], draft.mtu_bytes), duration)
             for name, draft in links.items()
             for side in SIDES
         }

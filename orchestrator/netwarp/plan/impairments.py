@@ -4,17 +4,19 @@ management (`aqm = { kind = "codel", ecn = true }`); packet_rules.py reads its r
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import get_args
 
 import msgspec
 
-from ..core.types import Aqm, AqmKind, Distribution, GilbertElliott, LinkImpairment, Policer, Slots
+from ..core.types import Aqm, AqmKind, Distribution, GilbertElliott, LinkImpairment, Opportunities, Policer, Slots
 from ..core.units import Quantity
 from ..core.wire import ETHERNET_HEADER_BYTES
 from ..experiment.fields import Reader, decode, read_quantity
 from ..experiment.grammar import AQM, DIRECTION, POLICER, RATIO, SLOTS
 from .packet_rules import read_packet_rules
+from .traces import ValueTrace, read_traced
 
 MS = 10**6
 LONGEST_SPREAD_NS = 2**31 - 1
@@ -43,10 +45,23 @@ class LinkDirection:
     shape: LinkImpairment
     queue: Quantity | None
     reader: Reader
+    trace: ValueTrace | None = None
+    """What changes over time; `shape` is its beginning."""
+
+    @property
+    def nominal_bit_s(self) -> int | None:
+        """The rate, of a trace its mean; None if there is none."""
+        shape = self.shape
+        if isinstance(shape.opportunities, Opportunities):
+            return shape.opportunities.mean_bit_s
+        mean = self.trace.mean_bit_s if self.trace is not None else None
+        return shape.rate_bit_s if mean is None else mean
 
 
-def read_direction(reader: Reader, link: Reader) -> LinkDirection:
-    """The direction of a link (whose table may have an `rtt`); mistakes are collected."""
+def read_direction(reader: Reader, link: Reader, files: Mapping[str, bytes]) -> LinkDirection:
+    """The direction of a link (whose table may have an `rtt`); mistakes are collected. files: beside the spec."""
+    traced = read_traced(reader, files)
+    varies = frozenset[str]() if traced is None else traced.says
     delay = reader.whole("one_way_delay") or 0
     if link.has("rtt"):
         rtt = link.whole("rtt") or 0
@@ -56,7 +71,7 @@ def read_direction(reader: Reader, link: Reader) -> LinkDirection:
     rate = reader.whole("rate")
     if reader.has("rate") and not reader.has("queue"):
         reader.problem("rate", 'a rate needs its queue; for example queue = "50 packets"')
-    if reader.has("queue") and not reader.has("rate") and not reader.has("slots"):
+    if reader.has("queue") and not reader.has("rate") and not reader.has("slots") and "rate" not in varies:
         reader.problem("queue", 'without a rate nothing queues; for example rate = "10 Mbit/s"')
     jitter, reorder = reader.whole("jitter") or 0, reader.ratio("reorder")
     if jitter > delay:
@@ -75,7 +90,9 @@ def read_direction(reader: Reader, link: Reader) -> LinkDirection:
         reader.problem("loss", "loss and burst_loss both stand here; netem has one loss model: give one")
     if reader.has("bit_errors") and reader.has("byte_errors"):
         reader.problem("bit_errors", "bit_errors and byte_errors are two readings of one thing: give one")
-    if reader.has("aqm") and rate is None:
+    if "rate" in varies and not reader.has("queue"):
+        reader.problem("trace", 'a rate needs its queue; for example queue = "50 packets"')
+    if reader.has("aqm") and rate is None and "rate" not in varies:
         reader.problem("aqm", 'manages the queue of a rate; for example rate = "10 Mbit/s", queue = "100 packets"')
     shape = LinkImpairment(
         one_way_delay_ns=delay,
@@ -99,7 +116,10 @@ def read_direction(reader: Reader, link: Reader) -> LinkDirection:
         burst_bytes=_burst(reader),
         slots=_slots(reader),
     )
-    return LinkDirection(shape, reader.quantity("queue"), reader)
+    if traced is None:
+        return LinkDirection(shape, reader.quantity("queue"), reader)
+    shape = msgspec.structs.replace(shape, **traced.begins)
+    return LinkDirection(shape, reader.quantity("queue"), reader, traced.trace)
 
 
 def _errors(key: str, reader: Reader) -> float:
@@ -142,7 +162,7 @@ def _burst(reader: Reader) -> int | msgspec.UnsetType:
     burst, aqm = reader.whole("burst"), reader.item.get("aqm", "kind")
     if burst is None:
         return msgspec.UNSET
-    if not reader.has("rate"):
+    if not reader.has("rate") and not reader.has("trace"):
         reader.problem("burst", 'is the token bucket of a rate; for example rate = "10 Mbit/s", queue = "50 packets"')
     if aqm is not None and aqm.value == "cake":
         reader.problem("burst", "cake's rate has no token bucket; leave one of them out")
@@ -259,7 +279,7 @@ def finish(direction: LinkDirection, rtt_ns: int, mtu_bytes: int) -> LinkImpairm
     elif queue.kind == "packets":
         shape = msgspec.structs.replace(shape, queue_packets=int(queue.value))
     else:
-        bdp = round(queue.value * bdp_bytes(shape.rate_bit_s or 0, rtt_ns))
+        bdp = round(queue.value * bdp_bytes(direction.nominal_bit_s or 0, rtt_ns))
         shape = msgspec.structs.replace(shape, queue_packets=max(1, -(-bdp // mtu_bytes)))
     if shape.aqm is None or shape.aqm.kind != "red":
         return shape

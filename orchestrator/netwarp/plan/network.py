@@ -8,6 +8,7 @@ import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import get_args
 
 import msgspec
@@ -61,8 +62,9 @@ class UnresolvedLink:
 class Network:
     """Reads nodes and links. Profiles are read once."""
 
-    def __init__(self, problems: Problems) -> None:
-        self._problems = problems
+    def __init__(self, problems: Problems, files: Mapping[str, bytes] = MappingProxyType({})) -> None:
+        """files: those that the spec names, by their names."""
+        self._problems, self._files = problems, files
         self._profiles: dict[str, Item | None] = {}
 
     def nodes(self, items: Mapping[str, Item]) -> dict[str, Node]:
@@ -78,19 +80,27 @@ class Network:
         drafts = [self._link(name, Reader(item, LINK, self._problems), nodes) for name, item in items.items()]
         return {draft.name: draft for draft in drafts if draft is not None}
 
-    def directions(self, reader: Reader) -> tuple[LinkDirection, LinkDirection] | None:
-        """Both directions of the table of a link (or an event); None if it is wrong, after collecting the problem."""
+    def directions(
+        self, reader: Reader, kept: Mapping[DirectionName, LinkDirection] = MappingProxyType({})
+    ) -> tuple[LinkDirection, LinkDirection] | None:
+        """Both directions of the table of a link (or an event); None if it is wrong, after collecting the problem.
+
+        kept: those that are not read from it.
+        """
         table = reader.item.table()
         common = {key: child for key, child in table.items() if key in DIRECTION}
         sides: list[LinkDirection] = []
         for side in SIDES:
+            if side in kept:
+                sides.append(kept[side])
+                continue
             own = reader.item.under(side)
             if "rtt" in table and ("one_way_delay" in common or "one_way_delay" in own):
                 said = 'rtt and one_way_delay both stand here; give one, for example one_way_delay = "100 ms"'
                 reader.problem("rtt", said)
                 return None
             merged = merge(reader.item.with_value(common), reader.item.with_value(own))
-            sides.append(read_direction(reader.below(merged, DIRECTION), reader))
+            sides.append(read_direction(reader.below(merged, DIRECTION), reader, self._files))
         return sides[0], sides[1]
 
     def _link(self, name: str, reader: Reader, nodes: Mapping[str, Node]) -> UnresolvedLink | None:

@@ -139,7 +139,7 @@ class Routes:
                 reached = f'"{node}" reaches the other end over link "{hops[0].link}", not over "{link}" as written'
                 self._problems.add(item, reached + hint)
                 return None
-        rates = [rate for hop in there if (rate := self._links[hop.link].side(hop.direction).shape.rate_bit_s)]
+        rates = [rate for hop in there if (rate := self._links[hop.link].side(hop.direction).nominal_bit_s)]
         delay = sum(self._links[hop.link].side(hop.direction).shape.one_way_delay_ns for hop in (*there, *back))
         path = Path(
             name=first if first == last else f"{first}-{last}",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import msgspec
 
-from ..core.types import Action, DirectionName, Event, LinkImpairment, Node
+from ..core.types import OF_TRACE, Action, DirectionName, Event, LinkImpairment, Node, Opportunities
 from ..core.wire import ETHERNET_HEADER_BYTES
 from ..experiment.fields import Reader
 from ..experiment.grammar import DIRECTION, EVENT, REPEATED
@@ -81,7 +81,25 @@ class TimelineReader:
             planned += self._repeated(self._event(name, link, reader), reader)
         planned = self._without_unchanged(planned)
         self._check_overlaps(planned)
-        return tuple(planned)
+        return (*planned, *self._traces())
+
+    def _traced(self, link: str, side: DirectionName) -> bool:
+        draft, own = self._links[link].side(side), self._shapes[link, side]
+        return draft.trace is not None or isinstance(own.opportunities, Opportunities)
+
+    def _traces(self) -> Iterator[Planned]:
+        """The events that traces make."""
+        for name, draft in self._links.items():
+            for side in SIDES:
+                direction, own = draft.side(side), self._shapes[name, side]
+                if direction.trace is None:
+                    continue
+                for at_ns, shape in direction.trace.shapes(own, self._duration_ns):
+                    self._check_kept(shape, own, direction.reader)
+                    made: dict[str, LinkImpairment] = {side: shape}
+                    event = Event(at_ns=at_ns, name=f"{name}{OF_TRACE}", action="change", link=name, directions=(side,))
+                    event = msgspec.structs.replace(event, **made)
+                    yield Planned(event, None, 0, None, None, direction.reader)
 
     def _without_unchanged(self, planned: list[Planned]) -> list[Planned]:
         """The events, changes without the directions that no change ever alters; reports one that changes nothing."""
@@ -208,10 +226,16 @@ class TimelineReader:
         """The link's impairment with the event's keys applied, and the impairment as configured."""
         keys = {k: v for k, v in reader.item.table().items() if k in DIRECTION or k in ("rtt", *SIDES)}
         draft = self._links[link]
-        changed = self._network.directions(reader.below(merge(draft.item, reader.item.with_value(keys))))
+        named = [side for side in SIDES if keys.keys() - set(SIDES) or side in keys]
+        traced = [side for side in SIDES if self._traced(link, side)]
+        if both := [side for side in traced if side in named and side in directions]:
+            said = f"{link} {both[0]} has a trace, which says how it changes"
+            reader.problem("action", f'{said}; leave the event out, or name the other one, directions = ["backward"]')
+            return None
+        kept = {side: draft.side(side) for side in traced}
+        changed = self._network.directions(reader.below(merge(draft.item, reader.item.with_value(keys))), kept)
         if changed is None:
             return None
-        named = [side for side in SIDES if keys.keys() - set(SIDES) or side in keys]
         new: dict[str, LinkImpairment] = {}
         for side, direction in zip(SIDES, changed, strict=True):
             shape = finish(direction, self._rtt_ns[link, side], draft.mtu_bytes)

@@ -10,7 +10,7 @@ import msgspec
 from markupsafe import Markup
 
 from ..core.numbers import fixed, given, readable, with_unit
-from ..core.types import Cell, GilbertElliott, LinkImpairment, PacketRange, PacketRule
+from ..core.types import OF_TRACE, Cell, DirectionName, GilbertElliott, LinkImpairment, PacketRange, PacketRule
 from ..core.units import Kind, Quantity, counted, format_quantity, listed
 from ..store.environment import Environment
 from ..store.run_dir import read_json
@@ -104,9 +104,16 @@ def _seconds(times_ns: Sequence[int]) -> str:
 
 def _link(cells: Sequence[Cell], number: int) -> str:
     """Rate, delay, queue and loss of a link, in the other direction only if they differ."""
-    there = _values(_impairment(cell.links[number].forward) for cell in cells)
-    back = _values(_impairment(cell.links[number].backward) for cell in cells)
+    there = _values(_impairment(cell.links[number].forward) + _traced(cell, number, "forward") for cell in cells)
+    back = _values(_impairment(cell.links[number].backward) + _traced(cell, number, "backward") for cell in cells)
     return there if there == back else f"there: {there}; back: {back}"
+
+
+def _traced(cell: Cell, number: int, side: DirectionName) -> str:
+    """How often the trace of a direction changes it; "" if it has none whose values are events."""
+    name = f"{cell.links[number].name}{OF_TRACE}"
+    changes = sum(event.name == name and side in event.directions for event in cell.timeline)
+    return f" at the beginning, {counted(changes, 'change')} by its trace" if changes else ""
 
 
 def _impairment(shape: LinkImpairment) -> str:

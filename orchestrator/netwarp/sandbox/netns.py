@@ -61,8 +61,9 @@ class NetnsBackend(SandboxBackend):
         """
         if not may_load_programs() and self._has_packet_programs(cell):
             return (
-                "bit errors, rules for single packets and longer_than need eBPF, which only this machine's root may "
-                "load (CAP_BPF and CAP_NET_ADMIN, in no user namespace); use --backend virtual or guest"
+                "bit errors, rules for single packets, longer_than and traces of opportunities need eBPF, which only "
+                "this machine's root may load (CAP_BPF and CAP_NET_ADMIN, in no user namespace); use --backend virtual "
+                "or guest"
             )
         traced = [flow.name for flow in cell.flows if flow.sender_options.get("tracepoints")]
         return super().refuses(cell) or (

@@ -14,8 +14,8 @@ _INSN = struct.Struct("=BBhi")
 """struct bpf_insn: code, registers (destination low, source high), offset, immediate."""
 _SIZES = {"u64": 0x18, "u32": 0x00, "u16": 0x08, "u8": 0x10}
 _ARITHMETIC = {
-    "+=": 0x00, "-=": 0x10, "*=": 0x20, "|=": 0x40, "&=": 0x50, "<<=": 0x60, ">>=": 0x70, "%=": 0x90, "^=": 0xA0,
-    "=": 0xB0,
+    "+=": 0x00, "-=": 0x10, "*=": 0x20, "/=": 0x30, "|=": 0x40, "&=": 0x50, "<<=": 0x60, ">>=": 0x70, "%=": 0x90,
+    "^=": 0xA0, "=": 0xB0,
 }  # fmt: skip
 _JUMPS = {"==": 0x10, ">": 0x20, ">=": 0x30, "&": 0x40, "!=": 0x50, "<": 0xA0, "<=": 0xB0}
 # class and mode of linux/bpf.h, for example _LDX = BPF_LDX | BPF_MEM; sizes are or-ed in

@@ -199,7 +199,7 @@ def compile_cell(
     layout = make_layout(cell, devices)
     shaping = Shaping(cell, layout, LATE_NS[not clock.virtual])
     dying = frozenset(node for node, agent in agents_of(cell).items() if agent.dies_ns is not None)
-    out = Compiled(layout, installed=shaping.expected(), programs=tuple(shaping.programs.values()),
+    out = Compiled(layout, installed=shaping.expected(), programs=shaping.every_program(),
                    relays=relays(cell, layout), dying=dying, policers=direction_policers(cell, layout),
                    files=dict(message_files(cell)))  # fmt: skip
     out.add(step("sandbox", kind=clock.sandbox))
@@ -452,6 +452,8 @@ def _timeline(
             for each in (end, *shaping.waiting_for(end)):
                 out.request(end.namespace, messages.set_link(each, up=False), at_ns)
             touched.add(end.namespace)
+            for program in shaping.emptied(end):
+                out.add(program.change(shaping.settings(program), at_ns))
         elif moment.action == "repair" and moment.name in downed:
             end = downed.pop(moment.name)
             touched.add(end.namespace)

@@ -9,14 +9,15 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..core.types import Cell, Check, DirectionName, LinkImpairment
+from ..core.types import OF_TRACE, Cell, Check, DirectionName, LinkImpairment, Opportunities
 from ..store.init_records import Bpf
 from . import messages
 from .bpf import program_tags
+from .delivery_program import Delivered, DeliveryProgram, delivery_program
 from .layout import Interface
 from .messages import Device
 from .netem import UNLIMITED_PACKETS, Netem
-from .packet_program import Counts, PacketProgram, counts, packet_program
+from .packet_program import Counts, PacketProgram, packet_program
 from .steps import Step, step
 
 
@@ -45,23 +46,27 @@ class DirectionProgram:
     direction: DirectionName
     index: int
     interface: Interface
-    program: PacketProgram
+    program: PacketProgram | DeliveryProgram
     seed: int
-    delay_lines: tuple[DelayLine, ...]
+    delay_lines: tuple[DelayLine, ...] = ()
 
     def load(self, now: bytes) -> Iterator[Step]:
         """Load it with those settings and attach it to the interface's egress."""
-        where = self.interface
+        where, delivers = self.interface, isinstance(self.program, DeliveryProgram)
         yield step(
             "bpf",
             index=self.index,
             settings=now.hex(),
             state=self.program.state(self.seed).hex(),
             program=self.program.code.hex(),
+            t0=1 if delivers else None,
             command=f"# load packet program {self.index}, tag {program_tags(self.program.code)[0]}, which tc cannot",
         )
-        requests = [messages.clsact(where), messages.attach_program(where, self.index, self.text())]
+        # a line's interface has its place for classifiers already
+        requests = [] if delivers else [messages.clsact(where)]
+        requests.append(messages.attach_program(where, self.index, self.text()))
         for number, line in enumerate(self.delay_lines):
+            assert isinstance(self.program, PacketProgram)
             requests += [
                 messages.veth(line.enter, line.back, where.mtu_bytes),
                 messages.set_link(line.enter, up=True),
@@ -81,21 +86,21 @@ class DirectionProgram:
 
     def text(self) -> str:
         """Its name in the kernel."""
-        return f"netwarp-{self.link}-{self.direction}"
+        return f"netwarp-{self.link}-{self.direction}{OF_TRACE * isinstance(self.program, DeliveryProgram)}"
 
-    def check(self, record: Bpf, now: bytes) -> tuple[list[Check], Counts]:
+    def check(self, record: Bpf, now: bytes) -> tuple[list[Check], Counts | Delivered]:
         """Compares the settings in its record at the end with those asked for last; also returns its counters."""
-        what = f"settings of the packet program of {self.link} {self.direction}"
+        what = f"settings of packet program {self.text()}"
         same = bytes.fromhex(record.settings) == now
-        detail = "as asked" if same else f"asked {now.hex()}, found {record.settings}"
-        return [Check(what, same, detail)], counts(bytes.fromhex(record.state))
+        detail = "as asked" if same else f"asked {now.hex()[:200]}, found {record.settings[:200]}"
+        return [Check(what, same, detail)], self.program.counts(bytes.fromhex(record.state))
 
     def check_attached(self, attributes: Mapping[str, str]) -> Check:
         """Checks the interface's filters (name -> the kernel's tag): this program must be the one attached."""
         tags, attached = program_tags(self.program.code), dict(attributes)
         same = attached in [{self.text(): tag} for tag in tags]
         detail = str(attached) if same else f"asked {self.text()} with tag {' or '.join(tags)}, found {attached}"
-        return Check(f"packet program of {self.link} {self.direction}", same, detail)
+        return Check(f"packet program {self.text()}", same, detail)
 
 
 def direction_programs(
@@ -133,4 +138,21 @@ def direction_programs(
             link_name, name, len(programs), interface, program,
             struct.unpack_from("=Q", digest)[0] | 1, tuple(lines),
         )  # fmt: skip
+    return programs
+
+
+def delivery_programs(
+    shapes: Mapping[tuple[str, DirectionName], LinkImpairment],
+    places: Mapping[tuple[str, DirectionName], Interface],
+    index: int,
+) -> dict[tuple[str, DirectionName], DirectionProgram]:
+    """Of every direction whose packets leave at opportunities, by their shapes and the interfaces where they leave.
+
+    index: the first free number of a program.
+    """
+    programs: dict[tuple[str, DirectionName], DirectionProgram] = {}
+    for key, shape in shapes.items():
+        if isinstance(shape.opportunities, Opportunities):
+            program = delivery_program(shape.opportunities, shape.queue_packets, shape.queue_bytes)
+            programs[key] = DirectionProgram(*key, index + len(programs), places[key], program, 0)
     return programs

@@ -56,14 +56,13 @@ class PacketProgram:
         """The state before the first packet; seed is never 0."""
         return struct.pack(f"={COUNTERS + self.counters}Q", seed, *[0] * (COUNTERS - 1 + self.counters))
 
+    def counts(self, state: bytes) -> Counts:
+        """Read a state."""
+        return Counts(*struct.unpack_from("=6Q", state, 8 * PACKETS))
+
     def mark(self, number: int) -> int:
         """The mark of packets that go through delay line `number`."""
         return (MARKS << 16) + number + 1
-
-
-def counts(state: bytes) -> Counts:
-    """Read a state."""
-    return Counts(*struct.unpack_from("=6Q", state, 8 * PACKETS))
 
 
 def settings(shape: LinkImpairment, longest_bytes: int | None) -> bytes:

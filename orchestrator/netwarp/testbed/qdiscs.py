@@ -251,6 +251,47 @@ class Fifo(QdiscStage, frozen=True):
         return f"{self.kind} limit {self.limit}"
 
 
+_FQ_LIMIT, _FQ_FLOW_LIMIT, _FQ_PACES, _FQ_FLOWS, _FQ_SLACK, _FQ_HORIZON = 1, 2, 5, 10, 13, 14
+"""TCA_FQ_*: packets in all and of a flow, pacing by sockets, the mask of flows without a socket, timer slack (ns),
+horizon (us)."""
+_FQ = struct.Struct("=IIIIII")
+
+
+class Fq(QdiscStage, frozen=True):
+    """fq as the line of opportunities uses it: one flow, in which each packet waits for the time that it has."""
+
+    limit: int
+    slack_ns: int = 0
+    horizon_us: int = 0xFFFFFFFF
+
+    kind: ClassVar[str] = "fq"
+
+    def encode(self) -> bytes:
+        """The body of TCA_OPTIONS."""
+        numbers = (_FQ_LIMIT, _FQ_FLOW_LIMIT, _FQ_PACES, _FQ_FLOWS, _FQ_SLACK, _FQ_HORIZON)
+        values = (self.limit, self.limit, 0, 0, self.slack_ns, self.horizon_us)
+        return b"".join(
+            attribute(number, struct.pack("=I", value)) for number, value in zip(numbers, values, strict=True)
+        )
+
+    @classmethod
+    def decode(cls, attributes: dict[int, bytes]) -> Fq:
+        """From the attributes inside TCA_OPTIONS; limit 0 where its two limits differ or it has several flows. Raises
+        KeyError, struct.error for what is no fq's.
+        """
+        read = {number: struct.unpack_from("=I", attributes[number])[0] for number in (
+            _FQ_LIMIT, _FQ_FLOW_LIMIT, _FQ_PACES, _FQ_FLOWS, _FQ_SLACK, _FQ_HORIZON)}  # fmt: skip
+        one = read[_FQ_LIMIT] == read[_FQ_FLOW_LIMIT] and not read[_FQ_PACES] and not read[_FQ_FLOWS]
+        return cls(read[_FQ_LIMIT] if one else 0, read[_FQ_SLACK], read[_FQ_HORIZON])
+
+    def text(self) -> str:
+        """The same as arguments of tc(8)."""
+        return (
+            f"fq limit {self.limit} flow_limit {self.limit} nopacing orphan_mask 0 timer_slack {self.slack_ns}ns "
+            f"horizon {self.horizon_us}us"
+        )
+
+
 def htb_stage(shape: LinkImpairment, credit_ns: int) -> Htb:
     """Child qdisc of a direction whose rate changes, at the layer its rate counts."""
     assert shape.rate_bit_s is not None

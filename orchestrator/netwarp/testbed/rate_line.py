@@ -3,6 +3,8 @@
 Below htb a packet leaves when its sending begins; on a link of constant rate, netem's, when it ends. So the qdiscs of
 such a direction are those of the pair's near end, and the link's own interface holds each packet for its sending time:
 netem again, in which nothing waits. Packets go there by filters at the link's interface, and come back with a mark.
+A direction whose packets leave at opportunities has such a pair too: behind it a program gives each packet its time
+(delivery_program.py), and fq holds it until then.
 Only shaping.py makes these.
 """
 
@@ -11,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..core.types import Cell, DirectionName, LinkImpairment
+from ..core.types import Cell, DirectionName, LinkImpairment, Opportunities
 from . import messages
 from .layout import Interface, Layout
 from .messages import Device, Request
@@ -27,6 +29,8 @@ class RateLine:
 
     queue: Interface
     out: Interface
+    delivers: bool = False
+    """True where packets leave at opportunities: a program takes the place of the filter that lets marked ones pass."""
 
     def requests(self) -> list[Request]:
         """What makes it; the far end goes up first, so that the near one sends at once."""
@@ -40,7 +44,7 @@ class RateLine:
             messages.clsact(back),
             messages.redirect_all(back, out, mark=MARK),
             messages.clsact(out),
-            messages.pass_mark(out, MARK, 1),
+            *([] if self.delivers else [messages.pass_mark(out, MARK, 1)]),
             messages.redirect_all(out, queue, leaving=True, priority=2),
         ]
 
@@ -79,7 +83,8 @@ def rate_lines(
     """The pair of every direction that needs one."""
     lines: dict[tuple[str, DirectionName], RateLine] = {}
     for key, out in layout.shaped.items():
-        if varies(shapes[key]) and not all(shape.token_bucket for shape in rated(shapes[key])):
+        delivers = isinstance(shapes[key][0].opportunities, Opportunities)
+        if delivers or (varies(shapes[key]) and not all(shape.token_bucket for shape in rated(shapes[key]))):
             ifindex = layout.free_ifindex() + 2 * len(lines)
-            lines[key] = RateLine(replace(out, name=f"rate{ifindex}", ifindex=ifindex), out)
+            lines[key] = RateLine(replace(out, name=f"rate{ifindex}", ifindex=ifindex), out, delivers)
     return lines

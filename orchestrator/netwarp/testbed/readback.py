@@ -30,7 +30,7 @@ from .messages import (
 )
 from .netem import PRNG_SEED, Netem
 from .nftables import check_rules, decode_rules
-from .qdiscs import TCA_STAB, Fifo, Htb, QdiscStage, Tbf, attributes_of, overhead_of
+from .qdiscs import TCA_STAB, Fifo, Fq, Htb, QdiscStage, Tbf, attributes_of, overhead_of
 from .shaping import ExpectedQdisc
 
 NLMSG_ERROR, NLMSG_DONE = 2, 3
@@ -38,7 +38,7 @@ TCA_STATS2, TCA_STATS_APP, TCA_STATS_QUEUE, TCA_STATS_BASIC = 7, 4, 3, 1
 NETEM_QOPT_BYTES = 24
 NEVER_NS = 1 << 62
 LOOPBACK = (IPV4.loopback, IPV6.loopback)
-SHAPING_KINDS = ("netem", "tbf", "htb", "pfifo", "bfifo", *AQM_KINDS)
+SHAPING_KINDS = ("netem", "tbf", "htb", "fq", "pfifo", "bfifo", *AQM_KINDS)
 OFFLOADS = ("tx", "rx", "sg", "tso", "gso", "gro")
 
 
@@ -63,7 +63,7 @@ class Qdisc(Frozen, frozen=True):
     aqm: AqmQdisc | None = None
     marked_packets: int = 0
     """ECN marks, of an AQM."""
-    htb: Htb | Fifo | None = None
+    htb: Htb | Fifo | Fq | None = None
 
 
 def verify(compiled: Compiled, records: Sequence[init.InitRecord]) -> tuple[list[Check], dict[str, Any]]:
@@ -310,8 +310,19 @@ def decode_qdiscs(datagrams: Iterable[bytes]) -> Iterator[Qdisc]:
             tbf=Tbf.decode(attributes_of(attributes[TCA_OPTIONS])) if kind == "tbf" else None,
             aqm=AqmQdisc.decode(kind, attributes_of(attributes[TCA_OPTIONS])) if kind in AQM_KINDS else None,
             marked_packets=marked(kind, stats.get(TCA_STATS_APP, b"")),
-            htb=Htb() if kind == "htb" else Fifo.decode(kind, attributes[TCA_OPTIONS]) if "fifo" in kind else None,
+            htb=_other(kind, attributes),
         )
+
+
+def _other(kind: str, attributes: dict[int, bytes]) -> Htb | Fifo | Fq | None:
+    match kind:
+        case "htb":
+            return Htb()
+        case "pfifo" | "bfifo":
+            return Fifo.decode(kind, attributes[TCA_OPTIONS])
+        case "fq":
+            return Fq.decode(attributes_of(attributes[TCA_OPTIONS]))
+    return None
 
 
 def decode_classes(datagrams: Iterable[bytes]) -> Iterator[tuple[int, Htb]]:

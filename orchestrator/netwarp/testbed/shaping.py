@@ -22,12 +22,13 @@ import msgspec
 
 from ..core.types import Cell, DirectionName, Event, LinkImpairment
 from .aqm import AqmQdisc, aqm_stage
-from .direction_program import DirectionProgram, direction_programs
+from .delivery_program import DeliveryProgram
+from .direction_program import DirectionProgram, delivery_programs, direction_programs
 from .layout import Interface, Layout
 from .messages import Device, Request, htb_class, qdisc
 from .netem import ORDERING_BYTE_S, PROBABILITY_ONE, UNLIMITED_PACKETS, Netem, black_hole, delay_stage, rate_stage
 from .packet_program import settings
-from .qdiscs import ETHERNET_HEADER_BYTES, Htb, QdiscStage, fifo_stage, htb_stage, tbf_stage
+from .qdiscs import ETHERNET_HEADER_BYTES, Fq, Htb, QdiscStage, fifo_stage, htb_stage, tbf_stage
 from .rate_line import RateLine, rate_lines, rated, shapes_of, varies
 from .steps import Step
 
@@ -69,6 +70,8 @@ class _Direction:
     """What changes while it is broken have made of it; in the kernel with the repair."""
     longest_bytes: int | None = None
     """Only packets up to that pass."""
+    emptied: int = 0
+    """How often what waited for its opportunity was lost."""
 
     @property
     def handle(self) -> int:
@@ -126,6 +129,8 @@ class Shaping:
             )  # fmt: skip
         free = layout.free_ifindex() + 2 * len(self.lines)
         self.programs = direction_programs(cell, shaped, shapes, free)
+        first = {key: every[0] for key, every in shapes.items()}
+        self.deliveries = delivery_programs(first, layout.shaped, len(self.programs))
 
     def install(self) -> list[tuple[int, Request]]:
         """(namespace, request) for every qdisc at the start."""
@@ -147,16 +152,33 @@ class Shaping:
     def settings(self, program: DirectionProgram) -> bytes:
         """The settings that a direction's packet program must have now."""
         direction = self._directions[program.link, program.direction]
+        if isinstance(program.program, DeliveryProgram):
+            return program.program.settings(direction.emptied)
         return settings((direction.pending or direction).shape, direction.longest_bytes)
 
     def load_programs(self) -> Iterator[Step]:
         """The steps that load and attach every packet program."""
-        for program in self.programs.values():
+        for program in self.every_program():
             yield from program.load(self.settings(program))
+
+    def every_program(self) -> tuple[DirectionProgram, ...]:
+        """Every program, by its number."""
+        return (*self.programs.values(), *self.deliveries.values())
+
+    def emptied(self, end: Interface) -> Iterator[DirectionProgram]:
+        """The delivery programs whose packets are gone as an interface went down; they are told by their settings."""
+        for key, line in self.lines.items():
+            if line.out == end and key in self.deliveries:
+                direction = self._directions[key]
+                self._directions[key] = replace(direction, emptied=direction.emptied + 1)
+                yield self.deliveries[key]
 
     def change_programs(self, event: Event) -> Iterator[Step]:
         """The steps of an event that packet programs need; after `apply`."""
         for name in event.directions:
+            delivery = self.deliveries.get((event.link, name))
+            if delivery is not None and event.action == "cut":
+                yield delivery.change(self.settings(delivery), event.at_ns)
             program = self.programs.get((event.link, name))
             if program is not None and (event.action == "change" or event.longer_than_bytes is not None):
                 yield program.change(self.settings(program), event.at_ns)
@@ -180,7 +202,12 @@ class Shaping:
 
     def _break(self, direction: _Direction, how: str) -> list[tuple[int, Request]]:
         generation = direction.generation + 1 if how == "cut" else direction.generation
-        return self._become(replace(direction, generation=generation, turn=direction.turn + (how != "cut"), broken=how))
+        return self._become(
+            replace(
+                direction, generation=generation, turn=direction.turn + (how != "cut"), broken=how,
+                emptied=direction.emptied + (how == "cut"),
+            )
+        )  # fmt: skip
 
     def _repair(self, direction: _Direction) -> list[tuple[int, Request]]:
         if not direction.broken:
@@ -241,7 +268,9 @@ class Shaping:
             (handle, None, root, where), (handle + 1, handle, child, where),
             (LEAF_HANDLES + handle, handle + 1, leaf, where),
         ]  # fmt: skip
-        if line is not None:
+        if line is not None and line.delivers:
+            placed.append((handle, None, Fq(UNLIMITED_PACKETS), line.out))
+        elif line is not None:
             rate = 8 * ORDERING_BYTE_S if shape.token_bucket or managed else shape.rate_bit_s
             sending = msgspec.structs.replace(shape, rate_bit_s=rate, queue_packets=None)
             placed.append((handle, None, rate_stage(sending, seeds[1]), line.out))

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from netwarp.core.types import Aqm, GilbertElliott, LinkImpairment, PacketRange, PacketRule, Policer, Slots
+from netwarp.core.types import (
+    Aqm,
+    GilbertElliott,
+    LinkImpairment,
+    Opportunities,
+    PacketRange,
+    PacketRule,
+    Policer,
+    Slots,
+)
 from netwarp.present.setup import _impairment, in_words, losses, others
 
 VALUES = {
@@ -35,6 +44,10 @@ VALUES = {
     "aqm": (Aqm("codel", True, {}), "codel that marks (ECN)"),
     "policer": (Policer(10_000_000, 65_536), "policer of 10 Mbit/s and 64 KiB"),
     "burst_bytes": (16_384, "burst 16 KiB"),
+    "opportunities": (
+        Opportunities("lte.trace", "0" * 64, (1, 2), 3, 1504, 4, 5_000_000),
+        "opportunities of lte.trace, 5 Mbit/s in the mean",
+    ),
     "slots": (Slots(2_000_000, 5_000_000, 32, None), "slots of 32 packets after 2 ms to 5 ms"),
 }
 
