@@ -116,7 +116,7 @@ def test_calls_their_results_and_what_they_write(bench: Bench, tmp_path: Path) -
         ("> P. 1:2001(2000) ack 1 <", "> . 1:2001(2000) ack 1 <", "line 13: flag PSH"),
         ("> P. 1:2001(2000)", "> P. 1:1901(1900)", "line 13: payload: expected 1900, seen 1976"),
         ("ack 8 <mss", "ack 9 <mss", "line 9: acknowledgement: expected 9, seen 8"),
-        ("<mss 1460,sackOK", "<mss 1400,sackOK", "line 9: value of TCP option 2"),
+        ("<mss 1460,sackOK", "<mss 1400,sackOK", "line 9: value of the TCP option mss"),
         ("== 10 and", "== 5 and", "line 15: assert tcpi_snd_cwnd == 5 and tcpi_unacked == 0: tcpi_snd_cwnd is 10"),
         ("> S. 0:0(0) ack 8 <", "> [ce] S. 0:0(0) ack 8 <", "line 9: ECN field"),
         (

@@ -90,7 +90,9 @@ def test_a_pattern_names_scripts_with_or_without_their_ending(scripts: Scripts, 
     assert [path.stem for path in scripts.matching(pattern)] == names.split()
 
 
-def test_a_path_is_a_script_of_ones_own_with_the_files_beside_it(scripts: Scripts, tmp_path: Path) -> None:
+def test_a_path_is_a_script_of_ones_own_with_the_files_beside_it(
+    scripts: Scripts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     own = tmp_path / "own"
     own.mkdir()
     (own / "mine.pkt").write_text("")
@@ -100,6 +102,9 @@ def test_a_path_is_a_script_of_ones_own_with_the_files_beside_it(scripts: Script
     assert {file.name: file.parent for file in scripts.files(script)} == {"defaults.sh": own, "more.py": own}
     with pytest.raises(SpecError, match="there is no such file"):
         scripts.matching("./no-such.pkt")
+    monkeypatch.chdir(own)
+    with pytest.raises(SpecError, match=r"a script of yours is named by a path: packetdrill:./mine.pkt"):
+        scripts.matching("mine.pkt")
     with pytest.raises(SpecError, match=r"has no such script \(it has tcp_a.pkt, tcp_b.pkt, tcp_b_c.pkt, ...\)"):
         scripts.matching("udp*")
 

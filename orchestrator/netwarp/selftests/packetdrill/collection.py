@@ -38,6 +38,8 @@ class Scripts:
         names = {path.name: path for path in sorted(self.folder.glob("*.pkt"))}
         wanted = pattern if pattern.endswith(".pkt") else f"{pattern}.pkt"
         found = [path for name, path in names.items() if fnmatch.fnmatchcase(name, wanted)]
+        if not found and Path(pattern).is_file():
+            raise SpecError(f"{COLLECTION}:{pattern}: a script of yours is named by a path: {COLLECTION}:./{pattern}")
         if not found:
             near = ", ".join(list(names)[:4])
             raise SpecError(f"{COLLECTION}:{pattern}: this source has no such script (it has {near}, ...)")

@@ -10,7 +10,7 @@ from itertools import pairwise
 from .asserts import failed, memory_info, tcp_info
 from .calls import Answer
 from .compile import START_NS, Program, Step
-from .packets import ECN, Seen, flag_bits, options_of, parse, text_of
+from .packets import ECN, OPTION_NAMES, Seen, flag_bits, options_of, parse, text_of
 from .record import Begun, Record
 from .script import Call, Code, Command, Packet, Tcp, When
 
@@ -316,5 +316,5 @@ def _options_differ(wanted: tuple[tuple[int, bytes], ...], seen: tuple[tuple[int
         return "TCP options"
     for (kind, expected), (_, data) in zip(wanted, seen, strict=True):
         if kind != 8 and expected != data:
-            return f"value of TCP option {kind}"
+            return f"value of the TCP option {OPTION_NAMES.get(kind, kind)}"
     return ""

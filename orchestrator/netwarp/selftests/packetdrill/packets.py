@@ -15,6 +15,8 @@ _ORDER = "SFRPUEWA."
 _FIXED = {"eol": b"\0", "nop": b"\1", "sackOK": b"\4\2"}
 _ACCECN0, _ACCECN1 = 172, 174
 """Kinds of AccECN's option: the first counter is that of ECT(0), of ECT(1)."""
+OPTION_NAMES = {2: "mss", 3: "wscale", 5: "sack", 19: "md5", 34: "FO", _ACCECN0: "ECN", _ACCECN1: "ECN", 254: "FOEXP"}
+"""Those of options with a value, as scripts write them."""
 _EXPERIMENT = b"\xf9\x89"
 """Fast Open's experiment (RFC 7413, appendix A)."""
 _ICMP = {
