@@ -140,10 +140,21 @@ SAMPLED = ("cwnd_bytes", "srtt_s", "ssthresh_bytes")
 """Series of a cell that are the kernel's own word: samples that the flow's sender asks it for."""
 
 
+OF_WINDOWS = (
+    *("share_ratio", "retransmitted_packets", "lost_packets", "loss_ratio", "queue_delay_mean_s", "queue_delay_p95_s"),
+    *("utilization_ratio", "jain_index", "running_flows"),
+)
+"""Series that a cell has by windows of time alone."""
+OF_THE_CELL = ("jain_index", "running_flows")
+"""Series of a whole cell, without a flow."""
+
+
 class TimeSeries(Frozen, frozen=True):
     """A figure over time of the cells that match `where`: each series of each path of each of the flows.
 
-    window_ns: (from, to) in ns from T0; None: the whole cell.
+    window_ns: (from, to) in ns from T0; None: the whole cell. flows: also groups, whose flows are drawn alike. panels:
+    a panel for each combination of their levels. log: logarithmic axis. windows: the numbers by windows of time of
+    [measure].
     """
 
     name: str
@@ -152,6 +163,9 @@ class TimeSeries(Frozen, frozen=True):
     series: tuple[str, ...]
     window_ns: tuple[int, int] | None
     where: Levels
+    panels: tuple[str, ...] = ()
+    log: bool = False
+    windows: bool = False
 
 
 class EventTable(Frozen, frozen=True):

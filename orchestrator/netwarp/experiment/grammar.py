@@ -317,6 +317,7 @@ FIGURE: dict[str, Field] = {
     "where": LEVELS,
     "series": Field("names", '["cwnd_bytes"]'),
     "window": Field("names", '["45 s", "75 s"]'),
+    "windows": Field("switch", "true"),
 }
 REASON: dict[str, Field] = {
     "metric": TABLE["metric"],

@@ -66,7 +66,7 @@ CLAIM = {
     "kind": Field("choice", '"greater"', choices=KINDS),
     "metric": Field("text", '"goodput_bit_s"'),
     "metric_b": Field("text", '"cwnd_initial_bytes"'),
-    "flow": Field("name", '"ftp"'),
+    "flow": Field("text", '"ftp"'),
     "experiment": OF_EXPERIMENT,
     "where": _OPEN,
     "a": _OPEN,

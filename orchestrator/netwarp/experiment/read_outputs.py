@@ -14,6 +14,7 @@ from ..core.metrics.expressions import OF_THE_CELL, OF_THE_FLOW, expression_prob
 from ..core.outputs import (
     EXPERIMENT,
     FLOW,
+    OF_WINDOWS,
     Answer,
     Cost,
     EventTable,
@@ -55,8 +56,21 @@ SERIES: dict[str, str] = {
     "packets_s": "packets/s",
     "data_packets_s": "packets/s",
     "control_packets_s": "packets/s",
+    "share_ratio": "ratio",
+    "retransmitted_packets": "packets",
+    "lost_packets": "packets",
+    "loss_ratio": "ratio",
+    "queue_delay_mean_s": "s",
+    "queue_delay_p95_s": "s",
+    "utilization_ratio": "ratio",
+    "jain_index": "ratio",
+    "running_flows": "flows",
 }
-"""Series of a cell (derived/series.json) -> unit. The first three: the kernel's own word (SCTP's threshold: traced)."""
+"""Series of a cell (derived/series.json, windows.json) -> unit. The first three: the kernel's own word (SCTP's
+threshold: traced).
+"""
+WINDOWED = ("goodput_bit_s", "throughput_bit_s")
+"""Series that are by windows of time too."""
 PACKETS = 4
 UNITS: dict[str, Kind] = {"s": "time", "bytes": "data", "bit/s": "rate", "ratio": "ratio", "packets": "packets"}
 """Unit of a metric -> the kind of quantity its budgets are."""
@@ -175,7 +189,13 @@ class OutputReader:
 
     def time_series(self, document: Item) -> tuple[TimeSeries, ...]:
         """Every [figure.NAME] that has `series`."""
-        return tuple(self._series(*each) for each in named(document, "figure") if each[1].get("series") is not None)
+        measured = document.get("measure") is not None or any(
+            level.patch is not None and level.patch.get("measure") is not None
+            for factor in self.factors.values()
+            for level in factor.levels
+        )
+        figures = [each for each in named(document, "figure") if each[1].get("series") is not None]
+        return tuple(self._series(*each, measured=measured) for each in figures)
 
     def event_tables(self, document: Item) -> tuple[EventTable, ...]:
         """Every [table.NAME] that has `around`."""
@@ -244,7 +264,7 @@ class OutputReader:
         self._check_twice(item, figure.axes)
         return figure
 
-    def _series(self, name: str, item: Item) -> TimeSeries:
+    def _series(self, name: str, item: Item, *, measured: bool) -> TimeSeries:
         no = "a figure over time has `series` and `where`, and no {}; leave this out"
         self._refuse(item, ("metric", "x", "lines"), no)
         series, shown = item.get("series") or item, item.texts("series")
@@ -258,7 +278,27 @@ class OutputReader:
             self.problems.add(series, said)
         between = item.get("window")
         window = None if between is None else read_span(between, FIGURE["window"].example, self.problems, least_ns=1)
-        return TimeSeries(name, item.text("title", name), self.flows(item), shown, window, self.selector(item))
+        switches = [(child := item.get(key)) is not None and child.value is True for key in ("log", "windows")]
+        by_windows = switches[1] or any(column in OF_WINDOWS for column in shown)
+        if by_windows and not measured:
+            said = 'is by windows of time, which [measure] makes; for example measure = { windows = "1 s" }'
+            self.problems.add(item.get("windows") or series, said)
+        if by_windows and (sampled := [column for column in shown if column not in (*OF_WINDOWS, *WINDOWED)]):
+            self.problems.add(
+                series.part(sampled[0]), f"{sampled[0]} is not by windows of time: make a figure of its own"
+            )
+        panels = self.axes(item, "panels")
+        return TimeSeries(
+            name=name,
+            title=item.text("title", name),
+            flows=self.flows(item),
+            series=shown,
+            window_ns=window,
+            where=self.selector(item, panels),
+            panels=panels,
+            log=switches[0],
+            windows=by_windows,
+        )
 
     def _events(self, name: str, item: Item) -> EventTable:
         no = "a table of events has `around`, `experiment` and `where`, and no {}; leave this out"

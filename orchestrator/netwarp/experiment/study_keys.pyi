@@ -435,6 +435,7 @@ class FigureKeys(TypedDict, total=False):
     where: Levels  # { outage = ["0 s", "5 s"] }
     series: Names  # ["cwnd_bytes"]
     window: Names  # ["45 s", "75 s"]
+    windows: bool  # true
     each: object  # { outage = ["5 s", "10 s"] }, or [{ id = "C1", expected = 1 }, { id = "C2", expected = 2 }]
 
 class ReasonKeys(TypedDict, total=False):
@@ -506,7 +507,7 @@ class ClaimKeys(TypedDict, total=False):
     ]
     metric: str  # "goodput_bit_s"
     metric_b: str  # "cwnd_initial_bytes"
-    flow: Name  # "ftp"
+    flow: str  # "ftp"
     experiment: Texts  # "outages"
     where: object  # { variant = "tcp" }
     a: object  # { variant = "tcp" }

@@ -12,6 +12,7 @@ import msgspec
 from ..core.outputs import (
     EXPERIMENT,
     FLOW,
+    OF_THE_CELL,
     Answer,
     Claim,
     Column,
@@ -251,8 +252,8 @@ def with_flows(spec: Spec, claims: Sequence[Claim], cells: Sequence[Cell]) -> di
 
     def resolve(section: str, output: Wanted, several: Sequence[str] = ()) -> Wanted:
         item = _place(spec, section, output.name, "flow")
-        metric = "" if isinstance(output, TimeSeries) else output.metric
-        pooled = isinstance(output, Figure) and output.distribution
+        metric = _like(output) if isinstance(output, TimeSeries) else output.metric
+        pooled = isinstance(output, TimeSeries) or (isinstance(output, Figure) and output.distribution)
         chosen = known.of_output(item, metric, output.flows, along=FLOW in several, pooled=pooled)
         return msgspec.structs.replace(output, flows=chosen)
 
@@ -271,6 +272,13 @@ def with_flows(spec: Spec, claims: Sequence[Claim], cells: Sequence[Cell]) -> di
     }
     problems.check()
     return resolved
+
+
+def _like(figure: TimeSeries) -> str:
+    """A metric of the same flows, links or cell as the series of a figure over time; "": of flows."""
+    if all(series in OF_THE_CELL for series in figure.series):
+        return "jain_index"
+    return "queue_delay_mean_s" if figure.windows else ""
 
 
 def _claim_with_flow(spec: Spec, claim: Claim, known: OutputFlows, problems: Problems) -> Claim:

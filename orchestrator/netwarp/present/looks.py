@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from ..core.outputs import FLOW
 from ..core.subjects import shown_subjects
 from .figures.line import line_key
-from .figures.over_time import curve_key, varying
+from .figures.over_time import curve_factors, curve_key, flow_shown
 from .result_tables import levels_of
 from .run_data import RunData
 from .style import COLOURS, MOST_SHAPES, Look, look, solid
@@ -105,12 +105,17 @@ def _curves(data: RunData) -> dict[str, list[_Drawn]]:
     levels_of_cell = {result.id: result.cell.factors for result in data.cells}
     curves: dict[str, list[_Drawn]] = {}
     for figure in data.plan.time_series:
-        factors = varying(data, figure.where)
-        for row in data.tables.get(data.plan.rows_of(figure), ()):
-            key = curve_key(figure, row, factors)
+        rows = data.tables.get(data.plan.rows_of(figure), ())
+        factors = curve_factors(data, figure, rows)
+        several = len({flow_shown(data, figure, row) for row in rows}) > 1
+        for row in rows:
+            key = curve_key(data, figure, row, factors)
             if key not in curves:
-                every = {**levels_of_cell[row["cell_id"]], FLOW: row.get("flow", "")}
-                levels = frozenset((name, every[name]) for name in _telling(data).union(factors))
+                # of one flow, or one group, the look is that of the variant
+                every = {**levels_of_cell[row["cell_id"]], FLOW: flow_shown(data, figure, row) if several else ""}
+                # the level of a panel is no part of what a line in all panels is
+                told = _telling(data).union(factors) - ({*figure.panels} - {*factors})
+                levels = frozenset((name, every[name]) for name in told)
                 curves[key] = [_Drawn(figure.name, levels, levels, (every[FLOW], row["path"]))]
     return curves
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.outputs import Answer, EventTable, Figure, Statistic, Table, TimeSeries
+from ..core.subjects import groups_of
 from ..core.types import Cell, CellOutcome, Outcome
 from ..core.units import counted
 from ..plan.types import Plan, Selection, in_level_order
@@ -179,7 +180,10 @@ def _published(plan: Plan, selection: Selection, source: str, metric: str, group
 
 SERIES_COLUMNS = ("path", "series", "unit", "t_s", "value")
 EVENT_COLUMNS = ("near", "t_s", "event", "node", "link", "path", "type", "number", "bytes", "note")
-UNITS = (("_bytes", "bytes"), ("_bit_s", "bit/s"), ("packets_s", "packets/s"), ("_s", "s"))
+UNITS = (
+    *(("_bytes", "bytes"), ("_bit_s", "bit/s"), ("packets_s", "packets/s"), ("_s", "s")),
+    *(("_ratio", "ratio"), ("_index", "ratio"), ("_packets", "packets"), ("_flows", "flows")),
+)
 BINNED = ("goodput_bit_s", "packets_s", "data_packets_s", "control_packets_s")
 """Binned series of a flow; throughput is binned by path."""
 NO_SERIES = FlowSeries(goodput_bit_s=(), paths={}, samples={}, states={})
@@ -196,17 +200,18 @@ def series_rows(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir, fi
     """
     rows: list[tuple[Field, ...]] = []
     low, high = (end / 1e9 for end in figure.window_ns) if figure.window_ns else (float("-inf"), float("inf"))
-    several = len(figure.flows) > 1
+    several = len(figure.flows) > 1 or bool({*figure.flows} & {*plan.groups.values()})
     for cell, head in _cells(plan, outcomes, figure):
-        series_of_cell = read_json(run.cell(cell.id).series, CellSeries)
-        for name, series in itertools.product(figure.flows, figure.series):
-            flow = series_of_cell.flows.get(name, NO_SERIES)
+        curves_of = _reader(cell, run, figure)
+        groups = groups_of(cell)
+        flows = dict.fromkeys(flow for name in figure.flows for flow in groups.get(name, (name,)))
+        for name, series in itertools.product(flows, figure.series):
             named = (*head, name) if several else head
             unit = series_unit(series)
-            for path, points in _curves(flow, series, series_of_cell.bin_s):
+            for path, points in curves_of(name, series):
                 rows += [(*named, path, series, unit, t_s, float(v)) for t_s, v in points if low <= t_s <= high]
-    flows = ("flow",) if several else ()
-    return Rows(plan.rows_of(figure), ("cell_id", *_factors(plan), *flows, *SERIES_COLUMNS), tuple(rows))
+    flow = ("flow",) if several else ()
+    return Rows(plan.rows_of(figure), ("cell_id", *_factors(plan), *flow, *SERIES_COLUMNS), tuple(rows))
 
 
 WINDOW_COLUMNS = ("flow", "series", "unit", "t_s", "value")
@@ -243,6 +248,25 @@ def event_rows(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir, tab
             if near:
                 rows.append((*head, " ".join(near), *(getattr(row, column) for column in EVENT_COLUMNS[1:])))
     return Rows(table.name, ("cell_id", *_factors(plan), *EVENT_COLUMNS), tuple(rows))
+
+
+Curves = Iterable[tuple[str, Iterable[tuple[float, float]]]]
+"""(path, points) of a flow and series."""
+
+
+def _reader(cell: Cell, run: RunDir, figure: TimeSeries) -> Callable[[str, str], Curves]:
+    """What gives the curves of a cell's flow and series."""
+    if figure.windows:
+        windows = read_json(run.cell(cell.id).windows, CellWindows) if cell.measure else CellWindows(1.0, [])
+        values = {(each.subject, each.series): each.values for each in windows.series}
+
+        def by_windows(name: str, series: str) -> Curves:
+            found = enumerate(values.get((name, series), ()))
+            yield "", [(number * windows.window_s, value) for number, value in found if value is not None]
+
+        return by_windows
+    series_of_cell = read_json(run.cell(cell.id).series, CellSeries)
+    return lambda name, series: _curves(series_of_cell.flows.get(name, NO_SERIES), series, series_of_cell.bin_s)
 
 
 def _factors(plan: Plan) -> list[str]:

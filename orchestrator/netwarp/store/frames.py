@@ -16,7 +16,7 @@ from ..core.units import base_values
 from .run_dir import RunDir, write_atomic
 from .tables import INTEGERS, Tables, no_metric, unguarded
 
-NAMES = frozenset(("experiment", "flow", "metric", "outcome", "unit"))
+NAMES = frozenset(("experiment", "flow", "metric", "outcome", "series", "unit"))
 """Columns of few different texts, kept as Categorical: a fifth of the memory."""
 
 
@@ -66,6 +66,13 @@ class RunFrames:
         measure.
         """
         return self.table("measurements")
+
+    @cached_property
+    def windows(self) -> pl.DataFrame:
+        """One row per cell, flow (or direction of a link; "": the cell), series and window of time: windows.csv. t_s:
+        the window's beginning. Raises StoreError if the spec has no [measure].
+        """
+        return self.table("windows")
 
     @cached_property
     def claims(self) -> pl.DataFrame:

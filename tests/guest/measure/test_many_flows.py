@@ -4,6 +4,8 @@ count, windows against the metrics of the whole cell.
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from support.chain_kit import Checkout
 from support.run_files import RunFiles
@@ -44,6 +46,18 @@ kind = "cdf"
 metric = "completion_time_s"
 flow = ["web.mice", "web"]
 lines = ["flow", "variant"]
+[figure.shares]
+series = ["goodput_bit_s"]
+windows = true
+flow = "x"
+panels = ["variant"]
+log = true
+[figure.waiting]
+series = ["queue_delay_mean_s"]
+flow = "bottleneck.forward"
+[figure.jain]
+series = ["jain_index"]
+panels = ["variant"]
 """
 VARIANTS = ("cubic", "reno", "codel")
 LINK = "bottleneck.forward"
@@ -131,3 +145,22 @@ def test_a_figure_shows_the_flows_of_a_group_together(run: RunFiles) -> None:
     shown = [row for row in rows if row["flow"] == "web.mice" and row["variant"] == "reno"]
     assert len(shown) == classes.count("mice")
     assert len(rows) == 3 * (classes.count("mice") + sum(flow.group == "web" for flow in flows))
+
+
+def test_a_figure_over_time_has_a_panel_for_each_variant_and_one_look_for_a_variant(run: RunFiles) -> None:
+    rows = run.table("shares")
+    assert {row["flow"] for row in rows} == {"x1", "x2", "x3"}
+    assert {row["t_s"] for row in rows} == {str(number / 2) for number in range(12)}
+    report = run.root / "report"
+    assert all((report / "figures" / f"{name}.pdf").is_file() for name in ("shares", "waiting", "jain"))
+    page = (report / "index.html").read_text()
+    data = json.loads(page.split('<script type="application/json" id="report-data">')[1].split("</script>")[0])
+    grid = data["figures"]["shares"]
+    assert (grid["kind"], grid["y"]["kind"], grid["legend"]) == ("grid", "log", False)
+    assert [panel["label"] for panel in grid["panels"]] == ["cubic", "reno", "codel"]
+    assert [len(panel["series"]) for panel in grid["panels"]] == [3, 3, 3]
+    looks = data["looks"]
+    colours = [{looks[line["key"]]["light"] for line in panel["series"]} for panel in grid["panels"]]
+    waiting = [looks[line["key"]]["light"] for line in data["figures"]["waiting"]["series"]]
+    assert colours == [{colour} for colour in waiting], "a variant has one colour in the whole report"
+    assert len({*waiting}) == 3

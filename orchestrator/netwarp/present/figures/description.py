@@ -69,7 +69,8 @@ class Series:
     key: identifies the variant's look. form: lines, steps (a value holds until the next) or points. source: its place
     in Chart.sources; 0 is what was measured here. every: one of so many points has a marker. low, high: ends of the
     95 % intervals of n cells, None where there is none. cells: those behind each point, or once those behind
-    all. Of a source that was not measured here these are empty. note: stands beside the label.
+    all. Of a source that was not measured here these are empty. note: stands beside the label. thin: one of many lines
+    of a variant.
     """
 
     key: str
@@ -80,6 +81,7 @@ class Series:
     form: str = "lines"
     source: int = 0
     every: int = 1
+    thin: bool = False
     low: tuple[float | None, ...] = ()
     high: tuple[float | None, ...] = ()
     n: tuple[int, ...] = ()
@@ -116,6 +118,25 @@ class Chart:
     boxes: tuple[Box, ...] = ()
     bands: tuple[tuple[float, float], ...] = ()
     sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GridPanel:
+    """One of several charts with the same axes; as `Chart`."""
+
+    label: str
+    series: tuple[Series, ...]
+    bands: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Small charts side by side, over one pair of axes. legend: whether lines need one beside the panels' labels."""
+
+    x: Axis
+    y: Axis
+    panels: tuple[GridPanel, ...]
+    legend: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +195,9 @@ class NumberTable:
     rows: tuple[Row, ...]
 
 
+Marks = Chart | HeatMap | Grid
+
+
 @dataclass(frozen=True, slots=True)
 class Drawing:
     """A figure of the spec, ready for page and paper. words: for those who cannot see it; table, csv: its numbers."""
@@ -182,18 +206,19 @@ class Drawing:
     title: str
     conditions: str
     words: str
-    marks: Chart | HeatMap
+    marks: Marks
     table: NumberTable
     csv: bytes
 
 
-def payload(marks: Chart | HeatMap) -> Mapping[str, Any]:
+def payload(marks: Marks) -> Mapping[str, Any]:
     """The description as the page's script reads it."""
     described = asdict(marks)
     for name in ("x", "y", "value"):
         if axis := getattr(marks, name, None):
             described[name] |= {"label": axis.label, "ticks": axis.ticks}
-    return {"kind": "chart" if isinstance(marks, Chart) else "heatmap", **described}
+    kinds = {Chart: "chart", HeatMap: "heatmap", Grid: "grid"}
+    return {"kind": kinds[type(marks)], **described}
 
 
 def level_axis(data: RunData, factor: str, levels: Sequence[str]) -> Axis:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...core.numbers import fixed, given, readable, scale
-from ...core.outputs import SAMPLED, EventTable, TimeSeries
+from ...core.outputs import FLOW, SAMPLED, EventTable, TimeSeries
+from ...plan.types import in_level_order
 from ...results.rows import series_unit
 from ...results.write import csv_bytes
 from ...store.tables import number
 from ..result_tables import conditions
 from ..run_data import CellResult, RunData, unit_beside
 from ..series import MOST_POINTS, keep_extremes
-from .description import Axis, Chart, Drawing, NumberTable, Row, Series, marked, value_axis
+from .description import Axis, Chart, Drawing, Grid, GridPanel, NumberTable, Row, Series, marked, value_axis
+from .line import line_label
 
 SERIES_TITLES = {
     "cwnd_bytes": "congestion window (from the kernel)",
@@ -26,8 +29,19 @@ SERIES_TITLES = {
     "packets_s": "packets per second",
     "data_packets_s": "packets with data per second",
     "control_packets_s": "packets without data per second",
+    "share_ratio": "share of the goodput",
+    "retransmitted_packets": "retransmitted packets",
+    "lost_packets": "lost packets",
+    "loss_ratio": "share of packets lost",
+    "queue_delay_mean_s": "mean queue delay",
+    "queue_delay_p95_s": "queue delay, 95 % of the packets",
+    "utilization_ratio": "utilization",
+    "jain_index": "Jain's fairness index",
+    "running_flows": "flows that run",
 }
 FAULTS = ("cut", "blackhole", "link")
+MOST_SAID = 12
+"""Curves that are said in words."""
 SHOWN_ROWS = 2000
 """Of a table of events."""
 Rows = Sequence[Mapping[str, str]]
@@ -55,84 +69,168 @@ def varying(data: RunData, where: Mapping[str, Sequence[str]]) -> list[str]:
     ]
 
 
-def curve_key(figure: TimeSeries, row: Mapping[str, str], factors: Sequence[str]) -> str:
+def flow_shown(data: RunData, figure: TimeSeries, row: Mapping[str, str]) -> str:
+    """The flow of a row, or its group where the figure names that: its flows are drawn alike. "": the figure is of one
+    flow.
+    """
+    flow = row.get("flow", "")
+    group = data.plan.groups.get(flow, "")
+    return group if group in figure.flows and flow not in figure.flows else flow
+
+
+def curve_factors(data: RunData, figure: TimeSeries, rows: Rows) -> list[str]:
+    """The factors by which the figure's curves are told apart: those that vary. Panels tell theirs; but where each
+    panel has one kind of curve, that has the look that other figures give to the panel's levels.
+    """
+    factors = varying(data, figure.where)
+    beside = [factor for factor in factors if factor not in figure.panels]
+    kinds = {
+        (*(row[factor] for factor in beside), _named_flow(data, figure, row), row["path"], row["series"])
+        for row in rows
+    }
+    single = len({(kind[-3] if kind[-3] else "", kind[-1], *kind[:-3]) for kind in kinds}) == 1
+    elsewhere = {factor for other in data.plan.figures for factor in other.lines}
+    for other in data.plan.time_series:
+        elsewhere |= set(varying(data, other.where)) - {*other.panels}
+    return [factor for factor in factors if factor in elsewhere] if single and figure.panels else beside
+
+
+def _named_flow(data: RunData, figure: TimeSeries, row: Mapping[str, str]) -> str:
+    return "" if FLOW in figure.panels else flow_shown(data, figure, row)
+
+
+def curve_key(data: RunData, figure: TimeSeries, row: Mapping[str, str], factors: Sequence[str]) -> str:
     """The key of the curve of a row, for its look: a figure's own, since `factors` are those that vary in it."""
     levels = [f"{name}={row[name]}" for name in factors if row[name] != "-"]
-    levels += [f"flow {row['flow']}"] if "flow" in row else []
-    return "|".join([figure.name, *levels, f"path {row['path']}", row["series"]])
+    flow = flow_shown(data, figure, row)
+    levels += [f"flow {flow}"] if "flow" in row else []
+    path = "" if flow != row.get("flow", "") else row["path"]
+    return "|".join([figure.name, *levels, f"path {path}", row["series"]])
 
 
 def time_figure(data: RunData, figure: TimeSeries) -> Drawing | None:
     """The figure from tables/<name>.csv; None where there are no rows. The faults are those of the first cell shown."""
-    factors = varying(data, figure.where)
-    curves: dict[tuple[str, str], list[Mapping[str, str]]] = {}
-    for row in data.tables.get(data.plan.rows_of(figure), ()):
-        curves.setdefault((row["cell_id"], curve_key(figure, row, factors)), []).append(row)
+    every = data.tables.get(data.plan.rows_of(figure), ())
+    factors = curve_factors(data, figure, every)
+    curves: dict[tuple[str, str, str, str], list[Mapping[str, str]]] = {}
+    for row in every:
+        curve = row["cell_id"], curve_key(data, figure, row, factors), row.get("flow", ""), row["path"]
+        curves.setdefault(curve, []).append(row)
     if not curves:
         return None
     values = [number(row["value"]) for rows in curves.values() for row in rows]
     divisor, unit = scale(values, next(iter(curves.values()))[0]["unit"])
     # of several the legend has the names
     title = SERIES_TITLES.get(figure.series[0], figure.series[0]) if len(figure.series) == 1 else unit
-    lines = tuple(_curve(data, figure, cell, key, rows, factors, divisor) for (cell, key), rows in curves.items())
-    first = next(iter(curves))[0]
-    timeline = next((result.cell.timeline for result in data.cells if result.id == first), ())
-    begins = [event.at_ns / 1e9 for event in timeline if event.action in FAULTS]
-    ends = [event.at_ns / 1e9 for event in timeline if event.action == "repair"]
-    faults = tuple(zip(begins, ends, strict=False))
-    y = value_axis(title, unit, [value for line in lines for value in line.y], "linear")
-    chart = Chart(Axis("time from T0", "s"), y, lines, bands=faults)
+    many = Counter((cell, key) for cell, key, _, _ in curves)
+    panels: dict[tuple[str, ...], list[Series]] = {}
+    first: dict[tuple[str, ...], str] = {}
+    for (cell, key, _, _), rows in curves.items():
+        place = tuple(
+            rows[0].get(axis, "-") if axis != FLOW else flow_shown(data, figure, rows[0]) for axis in figure.panels
+        )
+        line = _curve(data, figure, cell, key, rows, factors, divisor, thin=many[cell, key] > 1)
+        panels.setdefault(place, []).append(line)
+        first.setdefault(place, cell)
+    drawn = [value for lines in panels.values() for line in lines for value in line.y]
+    above = [value for value in drawn if value > 0]
+    y = value_axis(title, unit, above if figure.log and above else drawn, "log" if figure.log and above else "linear")
+    x = Axis("time from T0", "s")
+    if not figure.panels:
+        (lines,) = panels.values()
+        marks: Chart | Grid = Chart(x, y, tuple(lines), bands=_faults(data, next(iter(first.values()))))
+    else:
+        marks = Grid(
+            x,
+            y,
+            tuple(
+                GridPanel(line_label(data, figure.panels, place), tuple(panels[place]), _faults(data, first[place]))
+                for place in in_level_order(data.plan, figure.panels, panels)
+            ),
+            legend=any(len({line.key for line in lines}) > 1 for lines in panels.values()),
+        )
+    named = [(f"{panel.label}: " if figure.panels else "", line) for panel in _panels(marks) for line in panel.series]
     return Drawing(
-        figure.name, figure.title, conditions(data, figure.where), _words(chart), chart, _table(figure.title, chart),
-        _csv(chart),
+        figure.name, figure.title, conditions(data, figure.where), _words(marks, named), marks,
+        _table(figure.title, y, named), _csv(marks, named),
     )  # fmt: skip
 
 
+def _panels(marks: Chart | Grid) -> Sequence[GridPanel]:
+    return marks.panels if isinstance(marks, Grid) else (GridPanel("", marks.series, marks.bands),)
+
+
+def _faults(data: RunData, cell: str) -> tuple[tuple[float, float], ...]:
+    timeline = next((result.cell.timeline for result in data.cells if result.id == cell), ())
+    begins = [event.at_ns / 1e9 for event in timeline if event.action in FAULTS]
+    ends = [event.at_ns / 1e9 for event in timeline if event.action == "repair"]
+    return tuple(zip(begins, ends, strict=False))
+
+
 def _curve(
-    data: RunData, figure: TimeSeries, cell: str, key: str, rows: Rows, factors: Sequence[str], divisor: float
+    data: RunData,
+    figure: TimeSeries,
+    cell: str,
+    key: str,
+    rows: Rows,
+    factors: Sequence[str],
+    divisor: float,
+    *,
+    thin: bool,
 ) -> Series:
     row = rows[0]
+    flow = flow_shown(data, figure, row)
+    grouped = flow != row.get("flow", "")
     words = [data.plan.level_title(name, row[name]) for name in factors if row[name] != "-"]
-    words += [row["flow"]] if len(figure.flows) > 1 else []
-    words += [f"path {row['path']}"] if row["path"] else []
+    words += [f"flows {flow}*" if grouped else flow] if len(figure.flows) > 1 or grouped else []
+    words += [f"path {row['path']}"] if row["path"] and not grouped else []
     words += [SERIES_TITLES.get(row["series"], row["series"])] if len(figure.series) > 1 else []
     x = np.array([float(row["t_s"]) for row in rows])
     y = np.array([float(row["value"]) for row in rows]) / divisor
     keep = keep_extremes(y, MOST_POINTS)
     return Series(
         key, ", ".join(words) or "all", tuple(x[keep].tolist()), tuple(y[keep].tolist()), ((cell,),),
-        "steps" if row["series"] in SAMPLED else "lines", every=marked(len(keep)),
+        "steps" if row["series"] in SAMPLED else "lines", every=marked(len(keep)), thin=thin,
     )  # fmt: skip
 
 
-def _words(chart: Chart) -> str:
+Named = Sequence[tuple[str, Series]]
+"""Lines, each with the beginning of its name that its panel gives it."""
+
+
+def _words(marks: Chart | Grid, named: Named) -> str:
     curves = [
-        f"{line.label}: from {readable(line.y[0])} to {readable(line.y[-1])}, at most {readable(max(line.y))}"
-        for line in chart.series
+        f"{panel}{line.label}: from {readable(line.y[0])} to {readable(line.y[-1])}, at most {readable(max(line.y))}"
+        for panel, line in named[:MOST_SAID]
     ]
-    down = [f"down from {given(begin)} to {given(end)} s" for begin, end in chart.bands]
-    return f"{chart.y.label} over time; {'; '.join([*curves, *down])}"
+    curves += [f"and {len(named) - MOST_SAID} more"] if len(named) > MOST_SAID else []
+    bands = dict.fromkeys(band for panel in _panels(marks) for band in panel.bands)
+    down = [f"down from {given(begin)} to {given(end)} s" for begin, end in bands]
+    return f"{marks.y.label} over time; {'; '.join([*curves, *down])}"
 
 
-def _table(title: str, chart: Chart) -> NumberTable:
+def _table(title: str, y: Axis, named: Named) -> NumberTable:
     """Not every sample: of each curve its first, smallest, largest and last value."""
     rows = tuple(
         Row(
-            (line.label,),
+            (panel + line.label,),
             tuple(fixed(value, 1) for value in (line.y[0], min(line.y), max(line.y), line.y[-1])),
             line.key,
         )
-        for line in chart.series
+        for panel, line in named
     )
-    return NumberTable(
-        title, ("line",), tuple(f"{w} ({chart.y.unit})" for w in ("first", "least", "most", "last")), rows
-    )
+    heads = tuple(f"{word} ({y.unit})" if y.unit else word for word in ("first", "least", "most", "last"))
+    return NumberTable(title, ("line",), heads, rows)
 
 
-def _csv(chart: Chart) -> bytes:
+def _csv(marks: Chart | Grid, named: Named) -> bytes:
     """The points as drawn (tables/<name>.csv has all of them, in base units)."""
-    rows = ((line.label, line.cells[0][0], x, y) for line in chart.series for x, y in zip(line.x, line.y, strict=True))
-    return csv_bytes(("line", "cell", chart.x.label, chart.y.label), rows)
+    rows = (
+        (panel + line.label, line.cells[0][0], x, y)
+        for panel, line in named
+        for x, y in zip(line.x, line.y, strict=True)
+    )
+    return csv_bytes(("line", "cell", marks.x.label, marks.y.label), rows)
 
 
 def make_events(data: RunData, table: EventTable) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..style import MATPLOTLIB_DASHES, MATPLOTLIB_MARKERS, Look
-from .description import Axis, Box, Chart, HeatMap, Panel, Series
+from .description import Axis, Box, Chart, Grid, HeatMap, Marks, Panel, Series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,6 +32,7 @@ FIELD_HEIGHT_IN, FIELD_WIDTH_IN, PANEL_HEIGHT_IN = 0.26, 0.36, 0.55
 LETTER_IN, LINE_IN = 0.057, 0.12
 """Of a label at 7 points."""
 BAR_IN = 0.75
+GRID_ACROSS, GRID_LEGEND_COLUMNS, GRID_PANEL_IN = 3, 4, 1.6
 ROW_LABEL_LETTERS = 24
 SETTINGS: Any = {
     "pdf.fonttype": 42,  # TrueType, embedded; Type 3 is refused by publishers
@@ -57,14 +58,20 @@ SETTINGS: Any = {
 }
 
 
-def printed(marks: Chart | HeatMap, looks: Mapping[str, Look]) -> dict[str, bytes]:
+def printed(marks: Marks, looks: Mapping[str, Look]) -> dict[str, bytes]:
     """suffix -> file. No title inside: a caption says it."""
     import matplotlib as mpl
 
     with mpl.rc_context(SETTINGS), warnings.catch_warnings():
         # a title in a script DejaVu lacks is shown as boxes, which is no reason to lose the figure
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        canvas = chart_canvas(marks, looks) if isinstance(marks, Chart) else heatmap_canvas(marks)
+        canvas = (
+            chart_canvas(marks, looks)
+            if isinstance(marks, Chart)
+            else grid_canvas(marks, looks)
+            if isinstance(marks, Grid)
+            else heatmap_canvas(marks)
+        )
         files: dict[str, bytes] = {}
         for suffix, metadata in (("pdf", {"CreationDate": None}), ("svg", {"Date": None})):
             out = io.BytesIO()
@@ -102,6 +109,38 @@ def chart_canvas(chart: Chart, looks: Mapping[str, Look]) -> Canvas:
     return canvas
 
 
+def grid_canvas(grid: Grid, looks: Mapping[str, Look]) -> Canvas:
+    """Panels with the same axes, at most three side by side, two columns of a paper wide where there are several."""
+    from matplotlib.lines import Line2D
+
+    variants = {series.key: series.label for panel in grid.panels for series in panel.series} if grid.legend else {}
+    across = min(len(grid.panels), GRID_ACROSS)
+    down = -(-len(grid.panels) // across)
+    width = WIDTH_IN if across == 1 else 2 * WIDTH_IN + 0.25
+    canvas = new_canvas(len(variants), GRID_LEGEND_COLUMNS, width=width, height=down * GRID_PANEL_IN + 0.3)
+    places = canvas.subplots(down, across, squeeze=False, sharex=True, sharey=True)
+    every = [axes for row in places for axes in row]
+    for axes, panel in zip(every, grid.panels, strict=False):
+        for begin, end in panel.bands:
+            axes.axvspan(begin, end, color="#e5e5e5", linewidth=0)
+        for series in reversed(panel.series):
+            _draw_series(axes, series, looks[series.key])
+        axes.set_title(_plain(panel.label), fontsize=7.5, loc="left")
+        _set_axis(axes, "x", grid.x)
+        _set_axis(axes, "y", grid.y)
+    for number, axes in enumerate(every):
+        if number >= len(grid.panels):
+            axes.remove()
+        elif number + across >= len(grid.panels):  # the last of its column has the marks that all share
+            axes.tick_params(labelbottom=True)
+    canvas.supxlabel(_plain(grid.x.label), fontsize=7.5)
+    canvas.supylabel(textwrap.fill(_plain(grid.y.label), LABEL_LETTERS * down), fontsize=7.5)
+    if variants:
+        handles = [Line2D([], [], **_line_style(looks[key], 0)) for key in variants]
+        add_legend(canvas, handles, [_plain(text) for text in variants.values()], GRID_LEGEND_COLUMNS)
+    return canvas
+
+
 def _set_axis(axes: Axes, which: str, axis: Axis) -> None:
     if axis.kind == "log":
         axes.set(**{f"{which}scale": "log"})
@@ -118,6 +157,9 @@ def _draw_series(axes: Axes, series: Series, look: Look) -> None:
     style = _line_style(look, series.source)
     if series.form == "points":
         axes.plot(series.x, series.y, alpha=0.6, **style | {"linestyle": "none", "markersize": 2.2})
+        return
+    if series.thin:
+        axes.plot(series.x, series.y, color=look.light, linewidth=0.6, alpha=0.55)
         return
     if any(end is not None for end in series.low):
         ends = zip(series.y, series.low, series.high, strict=True)

@@ -22,9 +22,10 @@ netwarp.legend = (function () {
   const grey = { light: "#666", dark: "#aaa", marker: "circle", dash: "solid" };
   const open = [undefined, "open", "dot", "small"];
 
-  // A heat map has no series, and no legend.
+  // A heat map has no series, and no legend; a grid has one if its panels' labels do not say it all.
   function forFigure(place, figure, lookOf, hidden, changed) {
-    const lines = new Map((figure.series || []).map((line) => [line.key, line.label]));
+    const series = figure.series || (figure.legend ? figure.panels.flatMap((panel) => panel.series) : []);
+    const lines = new Map(series.map((line) => [line.key, line.label]));
     place.replaceChildren(lines.size ? buttons("Lines", [...lines].map(([key, text]) => (
       { id: "line " + key, text, look: lookOf(key) })), hidden, changed) : "");
     if (figure.sources && figure.sources.length > 1) {

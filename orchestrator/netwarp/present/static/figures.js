@@ -27,6 +27,29 @@
     };
   }
 
+  // The trace of one series. figure: with the axes that it is over.
+  function traceOf(figure, one, look) {
+    const { plain, colour } = netwarp.charts;
+    const sources = figure.sources || [];
+    const name = `<b>${plain(one.label)}</b>` + (one.note ? ` (${plain(one.note)})` : "") +
+      (sources.length ? ` · ${plain(sources[one.source])}` : "");
+    const [low, high] = [one.low, one.high];
+    const known = (i) => low.length && low[i] !== null;
+    return {
+      type: "scatter", mode: one.source || one.form === "points" ? "markers" : one.thin ? "lines" : "lines+markers", name: plain(one.label), x: one.x, y: one.y,
+      line: { color: colour(look), width: one.thin ? 1 : 2, dash: one.thin ? "solid" : look.dash, shape: one.form === "steps" ? "hv" : "linear" },
+      ...(one.thin ? { opacity: 0.55 } : { marker: shape(look, one) }),
+      error_y: low.some((end) => end !== null)
+        ? { type: "data", symmetric: false, array: one.y.map((y, i) => (known(i) ? high[i] - y : 0)), arrayminus: one.y.map((y, i) => (known(i) ? y - low[i] : 0)),
+          thickness: 1.2, width: 4, color: colour(look) }
+        : undefined,
+      customdata: one.x.map((x, i) => [one.cells.length === 1 ? one.cells[0] : one.cells[i],
+        one.form === "points" ? "" : `<br>${plain(figure.x.title)} ${text(figure.x, x)}`, netwarp.number(one.y[i]),
+        known(i) ? ` (${netwarp.number(low[i])} to ${netwarp.number(high[i])}, n = ${one.n[i]})` : ""]),
+      hovertemplate: `${name}%{customdata[1]}<br>%{customdata[2]}%{customdata[3]} ${plain(figure.y.unit)}<extra></extra>`,
+    };
+  }
+
   // hidden: set of "line KEY" and "source RANK".
   netwarp.kinds.chart = function (figure, lookOf, hidden, colours, element) {
     const { plain, tickTexts, colour, baseLayout } = netwarp.charts;
@@ -37,25 +60,7 @@
       q3: [box.quartiles[3]], upperfence: [box.quartiles[4]], width: box.width, line: { color: colour(lookOf(box.key)), width: 1.5 },
       fillcolor: "rgba(0,0,0,0)", hoverinfo: "y", boxpoints: false,
     }));
-    const series = [...figure.series].reverse().filter(seen).map((one) => {
-      const look = lookOf(one.key);
-      const name = `<b>${plain(one.label)}</b>` + (one.note ? ` (${plain(one.note)})` : "") +
-        (figure.sources.length ? ` · ${plain(figure.sources[one.source])}` : "");
-      const [low, high] = [one.low, one.high];
-      const known = (i) => low.length && low[i] !== null;
-      return {
-        type: "scatter", mode: one.source || one.form === "points" ? "markers" : "lines+markers", name: plain(one.label), x: one.x, y: one.y,
-        line: { color: colour(look), width: 2, dash: look.dash, shape: one.form === "steps" ? "hv" : "linear" }, marker: shape(look, one),
-        error_y: low.some((end) => end !== null)
-          ? { type: "data", symmetric: false, array: one.y.map((y, i) => (known(i) ? high[i] - y : 0)), arrayminus: one.y.map((y, i) => (known(i) ? y - low[i] : 0)),
-            thickness: 1.2, width: 4, color: colour(look) }
-          : undefined,
-        customdata: one.x.map((x, i) => [one.cells.length === 1 ? one.cells[0] : one.cells[i],
-          one.form === "points" ? "" : `<br>${plain(figure.x.title)} ${text(figure.x, x)}`, netwarp.number(one.y[i]),
-          known(i) ? ` (${netwarp.number(low[i])} to ${netwarp.number(high[i])}, n = ${one.n[i]})` : ""]),
-        hovertemplate: `${name}%{customdata[1]}<br>%{customdata[2]}%{customdata[3]} ${plain(figure.y.unit)}<extra></extra>`,
-      };
-    });
+    const series = [...figure.series].reverse().filter(seen).map((one) => traceOf(figure, one, lookOf(one.key)));
     const layout = baseLayout(colours);
     Object.assign(layout.xaxis, axisOf(figure.x, width, 10, () => tickTexts(figure.x, width)), { showgrid: false, showline: true });
     Object.assign(layout.yaxis, axisOf(figure.y, height, 8, () => figure.y.ticks.map(plain)));
@@ -64,6 +69,61 @@
     layout.hovermode = "closest";
     layout.uirevision = figure.x.label + figure.y.label; // a zoom outlives a change of lines or theme, not of axes
     return { traces: [...boxes, ...series], layout };
+  };
+
+  // Small charts side by side over the same axes: a zoom of one zooms all.
+  netwarp.kinds.grid = function (figure, lookOf, hidden, colours, element) {
+    const { plain, baseLayout, wrap } = netwarp.charts;
+    const LINE = 17, HEAD = 26, INNER = 150, GAP = 14, FOOT = 58, LEFT = 8;
+    const width = element.clientWidth || 800;
+    const panels = figure.panels;
+    const across = Math.max(1, Math.min(panels.length, 3, Math.floor(width / 260)));
+    const down = Math.ceil(panels.length / across);
+    const lines = wrap(figure.y.label, width);
+    const TOP = LINE * lines.length + 6;
+    const height = TOP + down * (HEAD + INNER) + (down - 1) * GAP + FOOT;
+    element.style.height = height + "px";
+    const plot = height - FOOT;
+    const layout = baseLayout(colours);
+    const axis = layout.axisTemplate;
+    delete layout.xaxis;
+    delete layout.yaxis;
+    const traces = [];
+    const shapes = [];
+    const annotations = [{ text: lines.map(plain).join("<br>"), xref: "paper", yref: "paper", x: 0, y: 1, xanchor: "left", yanchor: "top", showarrow: false,
+      align: "left", font: { size: 13, color: colours.text } }];
+    const values = figure.panels.flatMap((panel) => panel.series.flatMap((one) => one.y));
+    const times = figure.panels.flatMap((panel) => panel.series.flatMap((one) => [one.x[0], one.x[one.x.length - 1]]));
+    const [least, most] = values.reduce(([low, high], value) => [value > 0 || figure.y.kind !== "log" ? Math.min(low, value) : low, Math.max(high, value)],
+      [Infinity, -Infinity]);
+    const range = figure.y.kind === "log" ? [Math.log10(least) - 0.05, Math.log10(most) + 0.05]
+      : [figure.y.from_zero ? 0 : least - 0.05 * (most - least || 1), most + 0.05 * (most - (figure.y.from_zero ? 0 : least) || 1)];
+    panels.forEach((panel, number) => {
+      const id = number ? number + 1 : "";
+      const [column, row] = [number % across, Math.floor(number / across)];
+      const space = across > 1 ? 0.03 : 0;
+      const each = (1 - space * (across - 1)) / across;
+      const top = TOP + row * (HEAD + INNER + GAP) + HEAD;
+      const domain = { x: [column * (each + space), column * (each + space) + each], y: [Math.max(0, 1 - (top + INNER) / plot), 1 - top / plot] };
+      const bottom = number + across >= panels.length;
+      layout["xaxis" + id] = { ...axis, ...axisOf(figure.x, each * width, 10, () => figure.x.ticks), domain: domain.x, anchor: "y" + id, matches: number ? "x" : undefined,
+        range: [Math.min(...times), Math.max(...times)], showgrid: false, showline: true, showticklabels: bottom, title: bottom && column === 0 ? { text: plain(figure.x.label), standoff: 8, font: { size: 13 } } : undefined };
+      layout["yaxis" + id] = { ...axis, ...axisOf(figure.y, INNER, 8, () => figure.y.ticks.map(plain)), domain: domain.y, anchor: "x" + id, matches: number ? "y" : undefined,
+        range, showticklabels: !column, title: undefined, nticks: 5 };
+      annotations.push({ text: `<b>${plain(panel.label)}</b>`, xref: "paper", yref: "paper", x: domain.x[0], y: domain.y[1], xanchor: "left", yanchor: "bottom", yshift: 4,
+        showarrow: false, font: { size: 12.5, color: colours.text } });
+      for (const [from, to] of panel.bands) {
+        shapes.push({ type: "rect", x0: from, x1: to, xref: "x" + id, yref: "y" + id + " domain", y0: 0, y1: 1, fillcolor: colours.fault, line: { width: 0 }, layer: "below" });
+      }
+      for (const one of [...panel.series].reverse()) {
+        if (hidden.has("line " + one.key)) continue;
+        const trace = traceOf(figure, one, lookOf(one.key));
+        traces.push({ ...trace, hovertemplate: `${plain(panel.label)}<br>${trace.hovertemplate}`, xaxis: "x" + id, yaxis: "y" + id });
+      }
+    });
+    Object.assign(layout, { annotations, shapes, height, hovermode: "closest", margin: { l: LEFT, r: 12, t: 0, b: FOOT } });
+    layout.uirevision = figure.x.label + figure.y.label;
+    return { traces, layout };
   };
 })();
 
