@@ -291,7 +291,7 @@ def _flow(
     new_bytes = 0 if receiver is None else int(receiver.data.new_bytes.sum())
     metrics |= cpu_metrics(flow, records.exits, None if receiver is None else new_bytes)
     if flow.program is None:
-        checks += payload_check(flow, observation.delivery, new_bytes, receiver_records)
+        checks += payload_check(flow, observation.delivery, new_bytes, receiver_records, ready.t0_monotonic_ns)
         checks += sent_check(flow, sender, sender_records)
         if flow.is_page:
             checks += pages_check(flow, observation.page_objects, receiver_records)

@@ -104,7 +104,13 @@ PARTIAL = ("lifetime_ns", "max_retransmissions")
 """Options with which an SCTP sender gives messages up (RFC 7496): then some are missing among those that arrive."""
 
 
-def payload_check(flow: Flow, delivery: Delivery | None, new_bytes: int, app: list[AppRecord]) -> list[Check]:
+ENDED_EARLY = ("gave_up", "peer_closed", "peer_aborted")
+"""Of a program: it ended at the instant of its summary, before its stop."""
+
+
+def payload_check(
+    flow: Flow, delivery: Delivery | None, new_bytes: int, app: list[AppRecord], t0_monotonic_ns: int
+) -> list[Check]:
     """Checks the receiving application's count of payload against the captures at its own interfaces.
 
     new_bytes: payload never seen before in the receiver's captures, over the whole run. The application must have read
@@ -126,8 +132,11 @@ def payload_check(flow: Flow, delivery: Delivery | None, new_bytes: int, app: li
     if delivery is None:
         return [*checks, Check(name, False, "the receiver's interfaces were not captured")]
     deliverable = int(delivery.payload_bytes.sum())
-    # a sender that receives too stops reading when it stops sending, at some moment of that instant
+    # a sender that receives too stops reading when it stops sending, at some moment of that instant, or when its own
+    # transport gave the connection up: what comes afterwards meets no socket
     stop_ns = None if summary.arrived is None else flow.stop_ns
+    if summary.arrived is not None and summary.reason in ENDED_EARLY:
+        stop_ns = min(summary.t_ns - t0_monotonic_ns, summary.t_ns if stop_ns is None else stop_ns)
     least = deliverable if stop_ns is None else int(delivery.payload_bytes[delivery.delivery_ns <= stop_ns].sum())
     detail = f"application {read} B, deliverable on the wire {deliverable} B, new on the wire {new_bytes} B"
     return [*checks, Check(name, least <= read <= deliverable, detail)]
