@@ -29,6 +29,7 @@ HOMES: dict[str, dict[str, tuple[tuple[str, ...], str]]] = {
     "run": {
         "run": (("run",), "run an experiment and make its tables and report"),
         "shell": (("shell",), "a shell on a node of a cell's network, captures running"),
+        "sctp": (("sctp",), "check the SCTP settings of two ends, products or files"),
         "calibrate": (("calibrate",), "measure what links do against what they were told"),
     },
     "read": {
@@ -116,7 +117,7 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="netwarp",
         usage="netwarp [-h] [--version] [-v] COMMAND ...",
-        description="Transport-protocol experiments on unmodified Linux kernels, in virtual time.\n\n"
+        description="Transport-protocol experiments on unmodified Linux kernels, in virtual time.\n"
         + "\n".join(listed),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

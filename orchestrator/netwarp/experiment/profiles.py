@@ -24,12 +24,16 @@ TODAY = "today"
 """The stack of the kernel as it is: no profile."""
 _VALUE = {"value": Field("open", '"1"'), "source": Field("text", '"RFC 3390"')}
 _ROLE = Field("open", 'congestion = { value = "bic", source = "Linux 2.6.10, net/ipv4/tcp_input.c" }')
-_PROTOCOL = Field("table", "[tcp.sender]", fields={"sender": _ROLE, "receiver": _ROLE})
+ROLES = ("both", "sender", "receiver")
+"""Whose options a stack gives: `both` lies below those of the one role."""
+_KEYS = Field("open", 'srto_initial = "rto_initial"')
+_PROTOCOL = Field("table", "[tcp.sender]", fields=dict.fromkeys(ROLES, _ROLE))
+_SCTP = Field("table", "[sctp.both]", fields=dict.fromkeys(ROLES, _ROLE) | {"file": _KEYS})
 STACK = {
     "title": Field("text", '"Linux 2.6.10, as far as today\'s kernel can"'),
     "sysctl": Field("open", '"net.ipv4.tcp_recovery" = { value = "0", source = "RACK is of Linux 4.4" }'),
     "tcp": _PROTOCOL,
-    "sctp": _PROTOCOL,
+    "sctp": _SCTP,
     "cannot": Field("open", '["congestion window reduction: PRR, RFC 6937"]'),
 }
 _STACK_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,63}", re.ASCII)
@@ -106,9 +110,10 @@ class Stacks:
         options: dict[str, Item] = {}
         for role, end in (("sender", "from"), ("receiver", "to")):
             node = nodes.get(item.text(end))
-            own = self._values(node, item.text("protocol"), role) if node is not None else None
-            if own is not None:
-                options[role] = own
+            for whose in ("both", role):
+                own = self._values(node, item.text("protocol"), whose) if node is not None else None
+                if own is not None:
+                    options[role] = merge(options[role], own) if role in options else own
         return merge(item.with_value(options), item) if options else item
 
     def _values(self, node: Item, *keys: str) -> Item | None:
@@ -139,7 +144,7 @@ def read_stack(path: Path, problems: Problems) -> Item | None:
     if item is None:
         return None
     check_keys(item, STACK, problems)
-    for keys in (("sysctl",), *((protocol, role) for protocol in ("tcp", "sctp") for role in ("sender", "receiver"))):
+    for keys in (("sysctl",), *((protocol, role) for protocol in ("tcp", "sctp") for role in ROLES)):
         for child in item.under(*keys).values():
             check_keys(child, _VALUE, problems)
             for key in _VALUE:

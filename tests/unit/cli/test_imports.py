@@ -66,7 +66,7 @@ def test_the_table_of_commands_is_what_they_declare() -> None:
 
 
 def test_help_lists_every_command_in_its_home_on_one_screen() -> None:
-    """24 lines of 80 columns, and two words are left for commands to come."""
+    """24 lines of 80 columns."""
     lines = make_parser("doctor").format_help().splitlines()
     listed = [line.split() for line in lines if line.startswith("  ") and not line.startswith("  -")]
     assert len(lines) <= 24 and max(map(len, lines)) <= 80

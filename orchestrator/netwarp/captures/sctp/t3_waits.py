@@ -10,10 +10,11 @@ import dataclasses
 
 import numpy as np
 
+from ...core.timer_wheel import LATENESS_RATIO
 from .association import Association
 
 MS = 1_000_000
-LATE = 1.127  # 8/63: Linux' timer wheel
+LATE = 1 + LATENESS_RATIO
 TICK_NS = 10 * MS  # At 100 Hz, the slowest clock in use
 AT_ONCE_NS = 900_000  # An answer that took less than the shortest timer (1 ms) was not put off
 MOST_EXPIRIES = 1000

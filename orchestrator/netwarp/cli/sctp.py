@@ -1,0 +1,91 @@
+"""`netwarp sctp check`: runs two SCTP ends through faults and says what is wrong with their settings."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .output import print_json
+
+if TYPE_CHECKING:
+    from ..engine.sctp_check import Finding, SctpCheck
+
+WIDTH = 100
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "sctp check",
+        help="what is wrong with the settings of two SCTP ends, by running them",
+        description="Runs two ends in virtual time: messages each way, lost INITs, outages, a path that dies, one way "
+        "only, large packets lost. Says what is wrong, worst first, with the cells that show it (docs/signalling.md). "
+        "A and B: a product of stack-profiles/ (open5gs, srsran-gnb, linux ...), its configuration file, or settings; "
+        "open5gs,sack_delay=40ms is a product with another setting. A connects to B.",
+    )
+    parser.add_argument("a", metavar="A", help="product, file or key=value,...")
+    parser.add_argument("b", metavar="B", help="likewise")
+    parser.add_argument("--rtt", default="20 ms", help="between the two (default: %(default)s)")
+    parser.add_argument("--rate", default="100 Mbit/s", help="of each path (default: %(default)s)")
+    parser.add_argument("--loss", default="0", help="of each path (default: %(default)s)")
+    parser.add_argument("--message", default="200 B", help="size of a message (default: %(default)s)")
+    parser.add_argument("--paths", type=int, choices=(1, 2), default=1, help="default: 1")
+    parser.add_argument("--out", type=Path, help="run directory (default: results/sctp-check/<time>)")
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--jobs", type=int)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="the findings as failed tests, too")
+    parser.set_defaults(run=run_check)
+
+
+def run_check(args: argparse.Namespace) -> int:
+    """`netwarp sctp check`: 0 nothing is wrong, 1 something is."""
+    from ..engine.sctp_check import SctpNetwork, check_sctp
+    from ..experiment.sctp_sides import read_side
+    from .progress import TerminalProgress
+
+    a, b = read_side(args.a), read_side(args.b)
+    network = SctpNetwork(args.rtt, args.rate, args.loss, args.message, args.paths)
+    with TerminalProgress() as progress:
+        checked = check_sctp(a, b, network, out=args.out, seed=args.seed, jobs=args.jobs, progress=progress)
+    if args.junit:
+        checked.write_junit(args.junit)
+    if args.json:
+        print_json(checked.as_json())
+    else:
+        print("\n".join(_lines(checked)))
+    return 1 if checked.findings or not checked.run.complete else 0
+
+
+def _lines(checked: SctpCheck) -> Iterator[str]:
+    for name, side in (("A", checked.a), ("B", checked.b)):
+        said = ", ".join(f"{key} {value}" for key, value in side.settings.items()) or "nothing is set"
+        yield from _wrapped(f"{name}  ", f"{side.title}: {said}")
+        if side.ignored:
+            yield from _wrapped("   ", f"not looked at: {', '.join(side.ignored)}")
+    yield ""
+    yield "What is wrong, worst first" if checked.findings else "Nothing is wrong in these cells"
+    for number, each in enumerate(checked.findings, 1):
+        yield from _finding(f"{number:>3}. ", each)
+    if checked.good:
+        yield ""
+        yield "What is well"
+        for each in checked.good:
+            yield from _wrapped("  \u2022 ", each.text)
+    yield ""
+    yield str(checked.run.path)
+
+
+def _finding(lead: str, finding: Finding) -> Iterator[str]:
+    yield from _wrapped(lead, finding.text)
+    if finding.remedy:
+        yield from _wrapped("     \u2192 ", finding.remedy)
+    shown = ", ".join(finding.cells[:3]) + (f" and {len(finding.cells) - 3} more" if len(finding.cells) > 3 else "")
+    yield from _wrapped("     cell: ", shown)
+
+
+def _wrapped(lead: str, text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=lead, subsequent_indent=" " * len(lead))

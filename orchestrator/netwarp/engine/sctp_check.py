@@ -1,0 +1,331 @@
+"""Runs two SCTP ends through a fixed set of cells and says what is wrong with their settings (`netwarp sctp check`)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..core.numbers import given, in_short, percent
+from ..core.timer_wheel import LATENESS_RATIO
+from ..core.units import Quantity, format_quantity, parse_quantity
+from ..experiment.sctp_sides import Side
+from .events import Progress, no_progress
+from .run_directory import Run
+from .running import run
+
+FAULT_S = 20
+QUIET_S, BUSY_S = 600, 120
+CUTS = (0.3, 1, 5, 20, 60, 300)
+"""Lengths of an outage in s."""
+AFTER_S = 90
+"""Of a cell after its outage: the longest RTO of Linux and more."""
+SLOW_START_S = 1.5
+GAPS = {"quiet": "1 s", "busy": "50 ms"}
+"""Mean gaps between messages, each way."""
+FORMAT = 1
+TICK_NS = 10_000_000
+LATEST = 1 + LATENESS_RATIO
+LINUX = {"rto_min": "1 s", "sack_delay": "200 ms"}
+
+Values = Mapping[str, Mapping[tuple[str, str], float | None]]
+
+
+@dataclasses.dataclass(frozen=True)
+class SctpNetwork:
+    """The network between the two ends, and the size of a message. paths: 1, or 2 alike."""
+
+    rtt: str = "20 ms"
+    rate: str = "100 Mbit/s"
+    loss: str = "0"
+    message: str = "200 B"
+    paths: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One answer. weight: the part of messages or outages that it hurts; 0: nothing is wrong. cells: their ids."""
+
+    text: str
+    weight: float
+    cells: tuple[str, ...]
+    remedy: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class SctpCheck:
+    """The findings, worst first, then what is well; and the run whose cells show them."""
+
+    a: Side
+    b: Side
+    run: Run
+    findings: tuple[Finding, ...]
+    good: tuple[Finding, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The object of `netwarp sctp check --json`."""
+        return {
+            "format": FORMAT,
+            "run_dir": str(self.run.path),
+            "sides": {name: dataclasses.asdict(side) for name, side in (("a", self.a), ("b", self.b))},
+            "findings": [dataclasses.asdict(each) for each in self.findings],
+            "good": [dataclasses.asdict(each) for each in self.good],
+        }
+
+    def write_junit(self, path: str | Path) -> None:
+        """Write the cells and findings as JUnit XML: what is wrong as failed tests. Raises StoreError."""
+        from ..present.junit import FAILS, HOLDS, write_junit
+
+        rows = [
+            {"claim": each.text, "condition": "", "verdict": verdict, "measured": "", "expected": each.remedy,
+             "unit": "", "source": ", ".join(each.cells)}
+            for verdict, findings in ((FAILS, self.findings), (HOLDS, self.good))
+            for each in findings
+        ]  # fmt: skip
+        write_junit(Path(path), self.run.plan, self.run.results.outcomes, rows)
+
+
+def check_sctp(
+    a: Side,
+    b: Side,
+    network: SctpNetwork | None = None,
+    *,
+    out: str | Path | None = None,
+    seed: int | None = None,
+    jobs: int | None = None,
+    progress: Progress = no_progress,
+) -> SctpCheck:
+    """Run the cells of two ends (a connects to b) and judge them. Raises what `run` raises; SpecError if a setting is
+    not accepted.
+    """
+    network = network or SctpNetwork()
+    done = run(check_spec(a, b, network), out=out, seed=seed, jobs=jobs, progress=progress)
+    found = list(_findings(done, a, b, network))
+    worst = sorted((each for each in found if each.weight), key=lambda each: -each.weight)
+    return SctpCheck(a, b, done, tuple(worst), tuple(each for each in found if not each.weight))
+
+
+def check_spec(a: Side, b: Side, network: SctpNetwork) -> dict[str, Any]:
+    """The experiment of all cells: a level of the factor `case` each."""
+    names = [f"p{number + 1}" for number in range(network.paths)]
+    link = {"between": ["a", "b"], "rtt": network.rtt, "rate": network.rate, "queue": "1000 packets"}
+    cases = _cases(a, b, network)
+    return {
+        "format": 1,
+        "name": "sctp-check",
+        "title": f"{a.name} and {b.name}",
+        "duration": f"{QUIET_S} s",
+        "node": {"a": {}, "b": {}},
+        "link": {name: link | {"loss": network.loss} for name in names},
+        "flow": {
+            "s": {
+                "from": "a",
+                "to": "b",
+                "protocol": "sctp",
+                "paths": names,
+                "message_size": network.message,
+                "late": "1 s",
+                "messages": {"gaps": {"exponential": "200 ms"}},
+                "reverse": {"gaps": {"exponential": "200 ms"}, "sizes": network.message},
+                "sender": a.options(connects=True),
+                "receiver": b.options(connects=False),
+            }
+        },
+        "factor": {"case": {"levels": list(cases), "level": cases}},
+    }
+
+
+def _cases(a: Side, b: Side, network: SctpNetwork) -> dict[str, dict[str, Any]]:
+    """What each cell changes."""
+    fault = {"link": "p1", "at": f"{FAULT_S} s"}
+
+    def failing(action: str, length_s: float, **more: Any) -> dict[str, Any]:
+        event = {"action": action, **fault, **more} | ({"for": f"{length_s:g} s"} if length_s else {})
+        return {"event": {"fault": event}, "duration": f"{FAULT_S + length_s + AFTER_S:g} s"}
+
+    cases: dict[str, dict[str, Any]] = {
+        **{case: _gaps(gap, seconds) for (case, gap), seconds in zip(GAPS.items(), (QUIET_S, BUSY_S), strict=True)},
+        "init-lost": {"link": {"p1": {"forward": {"drop": {"init": [1]}}}}, "duration": "60 s"},
+        "cookie-lost": {"link": {"p1": {"forward": {"drop": {"cookie_echo": [1]}}}}, "duration": "60 s"},
+        **{f"cut-{length:g}s": failing("cut", length) for length in CUTS},
+        "one-way": failing("cut", 5, directions=["forward"]),
+        "flap": failing("cut", 1, every="4 s"),
+        "dead": failing("blackhole", 0) | {"duration": f"{QUIET_S} s"},
+        "large-lost": failing("blackhole", 0, longer_than="600 B")
+        | {"flow": {"s": {"messages": {"sizes": {"uniform": ["60 B", "1200 B"]}}}}, "duration": f"{QUIET_S} s"},
+    }
+    for case, role, settings in _remedies(a, b, network):
+        cases[case] = _gaps(GAPS[case.rpartition("-")[2]], BUSY_S)
+        cases[case]["flow"]["s"][role] = settings
+    return cases
+
+
+def _gaps(gap: str, seconds: float) -> dict[str, Any]:
+    flow = {"messages": {"gaps": {"exponential": gap}}, "reverse": {"gaps": {"exponential": gap}}}
+    return {"flow": {"s": flow}, "duration": f"{seconds:g} s"}
+
+
+def _remedies(a: Side, b: Side, network: SctpNetwork) -> Iterator[tuple[str, str, dict[str, object]]]:
+    """Cells with the settings that cure needless retransmissions, of the ends whose settings have them: the name of the
+    cell, whose options, and which.
+    """
+    for way, sender, receiver, roles in (("a", a, b, ("sender", "receiver")), ("b", b, a, ("receiver", "sender"))):
+        least, most = _fitting(sender, receiver, network)
+        if least is None:
+            continue
+        for case in GAPS:
+            yield f"rto-{way}-{case}", roles[0], {"rto_min": least, "rto_initial": least, "rto_max": "60 s"}
+            if most is not None:
+                yield f"sack-{way}-{case}", roles[1], {"sack_delay": most}
+
+
+def _fitting(sender: Side, receiver: Side, network: SctpNetwork) -> tuple[str | None, str | None]:
+    """The least rto_min that the receiver's SACK delay allows, and the longest sack_delay that the sender's rto_min
+    allows: RTO.Min > SACK delay, as late as its timer may be, and the round trip. None, None: they fit; None as the
+    second: no delay is short enough.
+    """
+    if receiver.settings.get("sack_frequency") == 1:
+        return None, None
+    rtt, floor, delay = (
+        _ns(text) for text in (network.rtt, _setting(sender, "rto_min"), _setting(receiver, "sack_delay"))
+    )
+    if floor > delay * LATEST + rtt + TICK_NS:
+        return None, None
+    least = _round(delay * LATEST + rtt + 2 * TICK_NS, up=True)
+    most = (floor - rtt - 2 * TICK_NS) / LATEST
+    return least, _round(most, up=False) if most >= TICK_NS else None
+
+
+def _setting(side: Side, name: str) -> str:
+    return str(side.settings.get(name, LINUX[name]))
+
+
+def _ns(text: str) -> float:
+    return float(parse_quantity(text).value)
+
+
+def _round(value_ns: float, *, up: bool) -> str:
+    step = TICK_NS
+    return format_quantity(Quantity("time", step * (int(value_ns // step) + up)))
+
+
+def _findings(done: Run, a: Side, b: Side, network: SctpNetwork) -> Iterator[Finding]:
+    ids = {str(row["case"]): str(row["cell_id"]) for row in done.table("cells")}
+    cases = {cell: case for case, cell in ids.items()}
+    values: dict[str, dict[tuple[str, str], float | None]] = {case: {} for case in ids}
+    for row in done.table("measurements"):
+        value = row["value"]
+        assert value is None or isinstance(value, float)
+        values[cases[str(row["cell_id"])]][str(row["flow"]), str(row["metric"])] = value
+    yield from _needless(values, ids, a, b, network)
+    yield from _outages(values, ids)
+    yield from _stuck(values, ids)
+    yield from _start(values, ids)
+
+
+def _share(values: Values, case: str, flow: str) -> float | None:
+    """Needless retransmissions a message."""
+    again, sent = (values.get(case, {}).get((flow, name)) for name in ("spurious_retransmissions", "messages"))
+    return None if again is None or not sent else again / sent
+
+
+def _needless(values: Values, ids: Mapping[str, str], a: Side, b: Side, network: SctpNetwork) -> Iterator[Finding]:
+    """Messages that were sent twice although nothing was lost."""
+    for way, flow, sender, receiver, (who, peer) in (("a", "s", a, b, "AB"), ("b", "s.back", b, a, "BA")):
+        shares = {case: share for case in GAPS if (share := _share(values, case, flow)) is not None}
+        if not shares:
+            continue
+        case = max(shares, key=lambda each: shares[each])
+        if not shares[case]:
+            yield Finding(f"{who} sends no message twice without need", 0, tuple(ids[each] for each in shares))
+            continue
+        a_minute = shares[case] * 60 / _ns(GAPS[case]) * 1e9
+        text = (
+            f"{who} retransmits after {_setting(sender, 'rto_min')} at the earliest, {peer} acknowledges a single "
+            f"message after {_setting(receiver, 'sack_delay')}: {percent(shares[case], 2)} of {who}'s are sent twice "
+            f"(measured: {given(a_minute, 3)} a minute, with one every {GAPS[case]} on average)"
+        )
+        least, most = _fitting(sender, receiver, network)
+        tried = [
+            (words, [share for each in GAPS if (share := _share(values, f"{what}-{way}-{each}", flow)) is not None])
+            for what, words in (("sack", f"{peer}'s sack_delay to {most}"), ("rto", f"{who}'s rto_min to {least}"))
+        ]
+        said = [f"set {words} (run: {percent(max(found), 2)} sent twice)" for words, found in tried if found]
+        yield Finding(text, shares[case], (ids[case],), ", or ".join(said))
+
+
+def _outages(values: Values, ids: Mapping[str, str]) -> Iterator[Finding]:
+    lost: dict[float, tuple[float, str]] = {}
+    for length in CUTS:
+        gone = _given_up(values, f"cut-{length:g}s")
+        if gone:
+            lost[length] = min(gone)
+    kept = [length for length in CUTS if length not in lost and f"cut-{length:g}s" in values]
+    if lost:
+        after, who = lost[min(lost)]
+        text = (
+            f"an outage of {in_short(min(lost), 's')} ends the association: {who} gives up after {in_short(after, 's')}"
+        )
+        text += f" (one of {in_short(max(kept), 's')} it survives)" if kept else ""
+        remedy = f"a larger association_max_retrans or rto_max of {who} rides out longer outages"
+        yield Finding(text, len(lost) / len(CUTS), tuple(ids[f"cut-{length:g}s"] for length in lost), remedy)
+    elif kept:
+        text = f"the association survives outages of up to {in_short(max(kept), 's')}"
+        yield Finding(text, 0, tuple(ids[f"cut-{length:g}s"] for length in kept))
+    slow = {}
+    for length in kept:
+        flows = [values[f"cut-{length:g}s"].get((flow, "recovery_time_s")) for flow in ("s", "s.back")]
+        if known := [value for value in flows if value is not None]:
+            slow[length] = max(known)
+    if slow:
+        length = max(slow, key=lambda each: slow[each])
+        lasted, later = in_short(length, "s"), in_short(slow[length], "s")
+        text = f"after an outage of {lasted} data flows again {later} after the repair"
+        weight = 0.1 if slow[length] > max(1, length / 2) else 0
+        yield Finding(text, weight, (ids[f"cut-{length:g}s"],), "a smaller rto_max shortens that" if weight else "")
+
+
+def _given_up(values: Values, case: str) -> list[tuple[float, str]]:
+    """When after the fault, and who."""
+    ends = [
+        (values.get(case, {}).get((flow, "gave_up_after_fault_s")), who) for flow, who in (("s", "A"), ("s.back", "B"))
+    ]
+    return [(after, who) for after, who in ends if after is not None]
+
+
+def _stuck(values: Values, ids: Mapping[str, str]) -> Iterator[Finding]:
+    dead = {who: after for after, who in _given_up(values, "dead")}
+    if "dead" in ids:
+        said = [
+            f"{who} notices after {in_short(dead[who], 's')}" if who in dead
+            else f"{who} has not noticed after {in_short(QUIET_S - FAULT_S, 's')}"
+            for who in "AB"
+        ]  # fmt: skip
+        both = [dead.get(who, float("inf")) for who in "AB"]
+        weight = 0.3 if max(both) > 60 else 0.2 if max(both) > 4 * min(both) else 0
+        yield Finding(f"a peer that vanishes: {', '.join(said)}", weight, (ids["dead"],))
+    if "large-lost" in ids and (share := values["large-lost"].get(("s", "late_messages_ratio"))) is not None:
+        gone = _given_up(values, "large-lost")
+        text = f"where packets above 600 B vanish, {percent(share, 2)} of A's messages come late or never; "
+        text += f"{gone[0][1]} gives up after {in_short(gone[0][0], 's')}" if gone else "nobody gives up"
+        yield Finding(text, 0.25 if not gone else 0.05, (ids["large-lost"],), "path MTU discovery, or path_mtu")
+    for case, what in (("one-way", "5 s in which only A's packets are lost"), ("flap", "cuts of 1 s each 4 s")):
+        gone = _given_up(values, case)
+        if case not in ids:
+            continue
+        if gone:
+            yield Finding(f"{what}: {gone[0][1]} gives up after {in_short(gone[0][0], 's')}", 0.2, (ids[case],))
+        else:
+            waits = [values[case].get((flow, "longest_message_delay_s")) for flow in ("s", "s.back")]
+            if known := [wait for wait in waits if wait is not None]:
+                yield Finding(f"{what}: a message waits {in_short(max(known), 's')} at most", 0, (ids[case],))
+
+
+def _start(values: Values, ids: Mapping[str, str]) -> Iterator[Finding]:
+    for case, what in (("init-lost", "INIT"), ("cookie-lost", "COOKIE ECHO")):
+        if case in ids and (took := values[case].get(("s", "setup_time_s"))) is not None:
+            text = f"with the first {what} lost the association is up after {in_short(took, 's')}"
+            yield Finding(
+                text, 0.05 if took > 1.5 else 0, (ids[case],), "a smaller rto_initial of A" if took > 1.5 else ""
+            )
