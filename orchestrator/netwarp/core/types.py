@@ -25,7 +25,15 @@ Protocol = Literal["tcp", "sctp", "mptcp", "udp", "icmp"]
 DirectionName = Literal["forward", "backward"]
 Layer = Literal["ip", "ethernet"]
 Distribution = Literal["uniform", "normal", "pareto", "paretonormal"]
-Action = Literal["cut", "blackhole", "link", "repair", "change"]
+Action = Literal[
+    "cut", "blackhole", "link", "repair", "change", "stop_reading", "restart", "address", "mtu", "forget"
+]  # fmt: skip
+LINK_FAULTS: tuple[Action, ...] = ("cut", "blackhole", "link")
+HOST_FAULTS: tuple[Action, ...] = ("mtu", "forget", "address", "stop_reading", "restart")
+"""Actions that begin a fault: of a link ("link": an end goes down), and of hosts, addresses and middle boxes."""
+FAULTS = LINK_FAULTS + HOST_FAULTS
+Killed = Literal["host", "process"]
+Firewall = Literal["drop", "reject"]
 AqmKind = Literal["red", "codel", "fq_codel", "pie", "cake"]
 AgentKind = Literal["snoop", "mtcp", "itcp-proxy"]
 AgentTold = Literal["nothing", "return", "both"]
@@ -249,6 +257,8 @@ class Link(Frozen, frozen=True):
     forward: LinkImpairment
     backward: LinkImpairment
     mtu_bytes: int = 1500
+    firewall: Firewall | msgspec.UnsetType = msgspec.UNSET
+    """What a stateful firewall on the link's hop does to packets of connections that it does not know."""
     family: Literal["ipv6"] | msgspec.UnsetType = msgspec.UNSET
     """Of the packets on it. Unset: IPv4, and no part of the JSON."""
 
@@ -445,6 +455,14 @@ class Event(Frozen, frozen=True):
     backward: LinkImpairment | None = None
     longer_than_bytes: int | None = None
     """Of a `blackhole`: only IP packets longer than that vanish."""
+    node: str | msgspec.UnsetType = msgspec.UNSET
+    """Of a `restart` and of an `address`: the host. Members that are unset are no part of the JSON."""
+    flow: str | msgspec.UnsetType = msgspec.UNSET
+    """Of a `stop_reading`: the flow whose receiver stops."""
+    killed: Killed | msgspec.UnsetType = msgspec.UNSET
+    """Of a `restart`: the whole host, which then sends and answers nothing, or its processes alone."""
+    mtu_bytes: int | msgspec.UnsetType = msgspec.UNSET
+    """Of an `mtu`: the longest IP packet that is forwarded from then on."""
 
     @property
     def of_the_link(self) -> bool:

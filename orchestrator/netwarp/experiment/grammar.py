@@ -159,6 +159,7 @@ LINK: dict[str, Field] = {
     "profile": Field("name", '"adsl"'),
     "mtu": quantity("data", example='"1500 B"', low=68, high=65535),
     "family": FAMILY,
+    "firewall": Field("choice", '"drop"', choices=("drop", "reject")),
     **BOTH_WAYS,
     "event": _OF_A_LINK,
     "like": Field("name", '"p1"'),
@@ -199,7 +200,11 @@ FLOW: dict[str, Field] = {
     **CONDITIONS,
 }
 EVENT: dict[str, Field] = {
-    "action": Field("choice", '"cut"', choices=("cut", "blackhole", "link", "change")),
+    "action": Field(
+        "choice",
+        '"cut"',
+        choices=("cut", "blackhole", "link", "change", "mtu", "forget", "address", "stop_reading", "restart"),
+    ),
     "link": Field("name", '"p1"'),
     "end": Field("open", '"b" or { hop = "b" }', fields=END),
     "directions": Field("names", '["forward"]', choices=("forward", "backward")),
@@ -209,6 +214,10 @@ EVENT: dict[str, Field] = {
     "phase": _PHASE,
     "for_phase": _PHASE,
     "longer_than": LONGER_THAN,
+    "mtu": quantity("data", example='"1280 B"', low=68, high=65535),
+    "node": Field("name", '"b"'),
+    "killed": Field("choice", '"host"', choices=("host", "process")),
+    "flow": Field("name", '"bulk"'),
     **BOTH_WAYS,
     "like": Field("name", '"outage"'),
     **CONDITIONS,

@@ -134,6 +134,10 @@ OPTIONS: dict[str, Option] = {
     "arch": Option("arch", Field("choice", '"arm64"', choices=("arm64",)), _ALL, _SENDER),
     "bare": Option("bare", _SWITCH, _SCTP, _SENDER),
     "connect_deadline": Option("connect_deadline_ns", _DEADLINE),
+    "reconnect": Option(
+        "reconnect_ns", quantity("time", example='"1 s"', high=86400 * S), _ALL, _SENDER, off="loss_ends"
+    ),
+    "local_port": Option("local_port", _count("2905", 1), _ALL, _SENDER),
     "stall_deadline": Option("stall_deadline_ns", _DEADLINE),
     "close": Option("close", Field("choice", '"abort"', choices=("abort", "graceful")), _ALL, _SENDER),
 }

@@ -120,6 +120,7 @@ class LinkKeys(BothWaysKeys, total=False):
     profile: Name  # "adsl"
     mtu: str  # "1500 B"
     family: Literal["ipv4", "ipv6"] | str  # "ipv6"
+    firewall: Literal["drop", "reject"] | str  # "drop"
     event: Mapping[str, RepeatedKeys]
     like: Name  # "p1"
     only: Levels  # { outage = ["0 s", "5 s"] }
@@ -218,6 +219,8 @@ class SenderKeys(TypedDict, total=False):
     arch: Literal["arm64"] | str  # "arm64"
     bare: bool  # true
     connect_deadline: str  # "30 s"
+    reconnect: str  # "1 s"
+    local_port: int  # 2905
     stall_deadline: str  # "30 s"
     close: Literal["abort", "graceful"] | str  # "abort"
 
@@ -317,7 +320,7 @@ class FlowKeys(TypedDict, total=False):
     unless: Levels  # { outage = ["0 s", "5 s"] }
 
 class EventKeys(BothWaysKeys, total=False):
-    action: Literal["cut", "blackhole", "link", "change"] | str  # "cut"
+    action: Literal["cut", "blackhole", "link", "change", "mtu", "forget", "address", "stop_reading", "restart"] | str
     link: Name  # "p1"
     end: EndKeys | str | Sequence[object]  # "b" or { hop = "b" }
     directions: Names  # ["forward"]
@@ -327,6 +330,10 @@ class EventKeys(BothWaysKeys, total=False):
     phase: PhaseKeys  # { uniform = ["0 s", "1 s"] }
     for_phase: PhaseKeys  # { uniform = ["0 s", "1 s"] }
     longer_than: str  # "1400 B"
+    mtu: str  # "1280 B"
+    node: Name  # "b"
+    killed: Literal["host", "process"] | str  # "host"
+    flow: Name  # "bulk"
     like: Name  # "outage"
     only: Levels  # { outage = ["0 s", "5 s"] }
     unless: Levels  # { outage = ["0 s", "5 s"] }
@@ -718,6 +725,8 @@ class Sender(Key):
     arch: Key
     bare: Key
     connect_deadline: Key
+    reconnect: Key
+    local_port: Key
     stall_deadline: Key
     close: Key
 
@@ -780,6 +789,7 @@ class Link(BothWays, Handle):
     profile: Key
     mtu: Key
     family: Key
+    firewall: Key
     event: Key
     like: Key
     only: Key
@@ -822,6 +832,10 @@ class Event(BothWays, Handle):
     phase: Phase
     for_phase: Phase
     longer_than: Key
+    mtu: Key
+    node: Key
+    killed: Key
+    flow: Key
     like: Key
     only: Key
     unless: Key

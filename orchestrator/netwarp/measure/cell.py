@@ -51,6 +51,7 @@ from .observation import FlowObservation, moments_of, program_end, program_windo
 from .packets_around_fault import packets_around_fault
 from .page_objects import pages_check
 from .passages import PassageReader, link_metrics
+from .planned_paths import killed_ns
 from .window_series import cell_windows
 
 READ_ALONE_BYTES = 2_000_000
@@ -262,7 +263,7 @@ def _flow(
     """other: the flow's other direction, where its messages may answer those of that."""
     ready = records.ready
     sender, receiver, path_names = packets_at_both_ends(
-        flow, points.get(flow.sender), points.get(flow.receiver), ready.t0_realtime_ns
+        flow, points.get(flow.sender), points.get(flow.receiver), ready.t0_realtime_ns, killed_ns(cell, flow.receiver)
     )
     if flow.is_datagrams:
         return _datagrams(cell, flow, points.get(flow.receiver), records)

@@ -41,7 +41,7 @@ def capture_checks(cell: Cell, points: list[CapturePoint], records: dict[str, Ca
         for link in cell.links
     }
     # a router fragments what its next link does not carry, where the sender allows it; one of them may be lost
-    fragmenting = len(set(mtu.values())) > 1
+    fragmenting = len(set(mtu.values())) > 1 or any(event.action == "mtu" for event in cell.timeline)
     corrupting = any(shape.corrupt_ratio for link in cell.links for shape in (link.forward, link.backward))
     for point in points:
         for number, link in enumerate(point.links):
@@ -217,7 +217,7 @@ FROM_AN_EVENT = frozenset({
     "first_retransmission_s", "first_retransmission_other_path_s", "first_new_data_other_path_s",
     "first_arrival_other_path_s", "first_useful_arrival_other_path_s", "recovery_time_s", "data_on_repaired_path_s",
     "arrival_on_repaired_path_s", "heartbeat_answered_s", "notification_time_s", "unreachable_time_s", "return_time_s",
-    "refill_time_s", "first_message_after_fault_s", "gave_up_after_fault_s",
+    "refill_time_s", "first_message_after_fault_s", "gave_up_after_fault_s", "loss_noticed_s", "reconnect_time_s",
 })  # fmt: skip
 """From a fault or its repair, on the machine that makes it, to something at an end of the flow."""
 

@@ -27,6 +27,7 @@ import numpy as np
 
 from ..captures.capture import rows_where
 from ..captures.mptcp import DATA_ACK, MAPPED, data_level
+from ..captures.mptcp.subflows import subflow_groups
 from ..captures.native import Bools, Floats, Ints, Rows
 from ..captures.sctp.messages import Messages, messages
 from ..core.types import Flow
@@ -50,7 +51,11 @@ class Delivery:
 def delivered(receiver: FlowPackets, protocol: str) -> Delivery:
     """All data that the receiving application could read, from the receiver's capture."""
     if protocol == "mptcp":
-        parts = [_mptcp(accepted_segments(receiver, protocol), _data_acks(receiver))]
+        segments, acks = accepted_segments(receiver, protocol), _data_acks(receiver)
+        parts = [
+            _mptcp(*(rows[np.isin(rows["flow"], flows)] for rows in (segments, acks)))
+            for flows in _connections(receiver)
+        ]
     elif protocol == "sctp":
         parts = [_sctp(delivered_messages(receiver, row)) for row in receiver.data_direction]
     else:
@@ -143,7 +148,7 @@ def aborted_ns(packets: FlowPackets, row: int) -> int:
     table = packets.point.capture.chunks
     aborts = table[(table["flow"] == row) & (table["type"] == ABORT)]
     aborts = aborts[aborts["direction"] == packets.data_direction[row]]
-    return int(aborts["time_ns"].min(initial=NEVER))
+    return int(aborts["time_ns"].min(initial=packets.gone_ns.get(row, NEVER)))
 
 
 def delivered_messages(receiver: FlowPackets, row: int) -> Messages:
@@ -167,8 +172,10 @@ def accepted_segments(receiver: FlowPackets, protocol: str) -> Rows:
     table = receiver.point.capture.segments
     for row, sends in receiver.data_direction.items():
         mine = segments["flow"] == row
-        back = rows_where(table, (table["flow"] == row) & (table["direction"] != sends))
-        keep[mine] = _taken(rows_where(segments, mine), back)
+        answers = (table["flow"] == row) & (table["direction"] != sends)
+        if row in receiver.gone_ns:
+            answers &= table["time_ns"] < receiver.gone_ns[row]
+        keep[mine] = _taken(rows_where(segments, mine), rows_where(table, answers))
     return rows_where(segments, keep)
 
 
@@ -179,6 +186,8 @@ def _before_resets(receiver: FlowPackets, segments: Rows) -> Bools:
     rows = np.unique(segments["flow"][segments["flags"] & RST > 0]).tolist()
     resets = [reset for row in rows for reset in _taken_reset(rows_where(segments, segments["flow"] == row))]
     closed = _fast_closed(receiver, resets)
+    for row, moment in receiver.gone_ns.items():
+        closed[row] = min(closed.get(row, moment), moment)
     for reset in resets:
         row, moment = int(reset["flow"]), int(reset["time_ns"])
         closed[row] = min(closed.get(row, moment), moment)
@@ -212,15 +221,25 @@ def _fast_closed(receiver: FlowPackets, resets: Sequence[Rows]) -> dict[int, int
     options = receiver.point.capture.mptcp_options
     packets = [int(reset["packet"]) for reset in resets]
     aborts = options[(options["subtype"] == MP_FASTCLOSE) & np.isin(options["packet"], packets)]
-    if not len(aborts):
-        return {}
-    aborted = int(aborts["time_ns"].min())
     closed = {}
-    for row, sends in receiver.data_direction.items():
-        answers = options[(options["flow"] == row) & (options["subtype"] == MP_TCPRST)]
-        answers = answers[(answers["direction"] != sends) & (answers["time_ns"] >= aborted)]
-        closed[row] = int(answers["time_ns"][0]) if len(answers) else aborted
+    for flows in _connections(receiver) if len(aborts) else ():
+        of_connection = aborts["time_ns"][np.isin(aborts["flow"], flows)]
+        for row in flows if len(of_connection) else ():
+            aborted, sends = int(of_connection.min()), receiver.data_direction[row]
+            answers = options[(options["flow"] == row) & (options["subtype"] == MP_TCPRST)]
+            answers = answers[(answers["direction"] != sends) & (answers["time_ns"] >= aborted)]
+            closed[row] = int(answers["time_ns"][0]) if len(answers) else aborted
     return closed
+
+
+def _connections(receiver: FlowPackets) -> list[list[int]]:
+    """The rows of the flow table of each MPTCP connection. A subflow whose connection is not known belongs to all there
+    is where that is one.
+    """
+    groups = [[row for row in group.flows if row in receiver.data_direction]
+              for group in subflow_groups(receiver.point.capture) if group.complete]  # fmt: skip
+    groups = [rows for rows in groups if rows]
+    return groups if len(groups) > 1 else [list(receiver.data_direction)]
 
 
 def _taken(data: Rows, back: Rows) -> Bools:

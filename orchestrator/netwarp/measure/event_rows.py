@@ -33,7 +33,9 @@ def timeline_events(cell: Cell) -> list[CellEvent]:
                 text = f"{event.link} follows its trace from here on: {counted(count, 'change')}"
                 events.append(CellEvent(event.at_ns / 1e9, "", event.action, text))
             continue
-        text = f"{event.action} {event.link} ({event.name}, {' and '.join(event.directions)})"
+        what = [each for each in (event.link, event.node, event.flow) if each]
+        directions = f", {' and '.join(event.directions)}" if event.directions else ""
+        text = f"{event.action} {' of '.join(what)} ({event.name}{directions})"
         events.append(CellEvent(event.at_ns / 1e9, "", event.action, text))
     return events
 

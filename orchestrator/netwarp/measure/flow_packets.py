@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +63,10 @@ class FlowPackets:
     path_index: Mapping[int, int]
     peers: Mapping[str, int]
     t0_realtime_ns: int
+    gone_ns: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    """Row of the flow table -> when the receiver lost that connection, in times of captures: its host or process was
+    killed. What arrives from then on is read by nobody.
+    """
 
     def mask(self, table: Rows, *, back: bool = False) -> Bools:
         """The rows of a table of this point (segments, chunks, SACKs, packets) that the flow's sender sent; back: its
@@ -169,12 +173,17 @@ def packets_of(point: CapturePoint, rows: Mapping[int, int]) -> Rows:
 
 
 def packets_at_both_ends(
-    flow: Flow, sender: CapturePoint | None, receiver: CapturePoint | None, t0_realtime_ns: int
+    flow: Flow,
+    sender: CapturePoint | None,
+    receiver: CapturePoint | None,
+    t0_realtime_ns: int,
+    killed_ns: Sequence[int] = (),
 ) -> tuple[FlowPackets | None, FlowPackets | None, list[str]]:
     """The flow's packets at its sender and at its receiver (None without a capture), and the names of the paths.
 
     A packet belongs to the path between the link it used here and the link that its address pair used at the other end.
-    Raises CaptureError if two flows have the same port.
+    killed_ns: when the receiver's host or process was killed, from T0. Raises CaptureError if two flows have the same
+    port.
     """
     names = PathNames(flow)
     points = (sender, receiver)
@@ -192,7 +201,9 @@ def packets_at_both_ends(
             continue
         path = _paths(point, these, names, pairs[1 - end], at_sender=end == 0)
         flow_packets = _flow_packets(point, these, path, rows[end], t0_realtime_ns)
-        ends.append(_at_data_level(flow_packets, these) if flow.protocol == "mptcp" else flow_packets)
+        if flow.protocol == "mptcp":
+            flow_packets = _at_data_level(flow_packets, these)
+        ends.append(_until_killed(flow_packets, these, killed_ns) if end == 1 and killed_ns else flow_packets)
     return ends[0], ends[1], names.names
 
 
@@ -233,6 +244,20 @@ def _at_data_level(flow_packets: FlowPackets, packets: Rows) -> FlowPackets:
     elsewhere[index] |= level.elsewhere[level.known]
     data = dataclasses.replace(data, new_bytes=new_bytes, retransmission=seen, other_path=elsewhere)
     return dataclasses.replace(flow_packets, data=data)
+
+
+def _until_killed(flow_packets: FlowPackets, packets: Rows, killed_ns: Sequence[int]) -> FlowPackets:
+    """No new payload of connections that were lost before it arrived."""
+    is_data = packets["direction"] == _direction_of(flow_packets.data_direction)[packets["flow"]]
+    rows, new_bytes, gone = packets["flow"][is_data], flow_packets.data.new_bytes.copy(), dict[int, int]()
+    for row in flow_packets.data_direction:
+        times = packets["time_ns"][packets["flow"] == row] - flow_packets.t0_realtime_ns
+        at_ns = min((at_ns for at_ns in killed_ns if len(times) and times[0] < at_ns), default=None)
+        if at_ns is not None:
+            gone[row] = at_ns + flow_packets.t0_realtime_ns
+            new_bytes[(rows == row) & (flow_packets.data.t_ns >= at_ns)] = 0
+    data = dataclasses.replace(flow_packets.data, new_bytes=new_bytes)
+    return dataclasses.replace(flow_packets, data=data, gone_ns=gone)
 
 
 def _direction_of(rows: Mapping[int, int]) -> npt.NDArray[np.uint8]:

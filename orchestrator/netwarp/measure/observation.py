@@ -13,7 +13,7 @@ from ..captures.mptcp.subflows import Lifetime, SubflowGroup, lifetimes, subflow
 from ..captures.native import Bools, Ints
 from ..captures.time_spans import by, longest_gap
 from ..core.types import Cell, Flow
-from ..store.app_records import AppRecord, Connected, Schedule
+from ..store.app_records import AppRecord, Connected, Lost, Schedule
 from ..store.derived import PageObject
 from ..store.init_records import Exit
 from ..store.ndjson import last, of_kind
@@ -120,6 +120,8 @@ class FlowObservation:
     def messages(self) -> SentMessages | None:
         """The messages of netwarp's own programs; None where the captures do not tell them."""
         if self.sender is None or self.receiver is None or self.delivery is None:
+            return None
+        if of_kind(self.sender_records, Lost):  # each connection has messages of its own
             return None
         if self.flow.protocol == "sctp":
             return messages_of(self.flow, self.sender, self.receiver, self.timetable)

@@ -113,7 +113,7 @@ def packets_around_fault(observation: FlowObservation) -> list[NearPacket]:
                 type=event.name,
                 number=None,
                 bytes=None,
-                note="" if len(event.directions) == 2 else event.directions[0],
+                note=event.directions[0] if len(event.directions) == 1 else "",
                 moments=close,
             )
         )

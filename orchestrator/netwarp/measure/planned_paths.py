@@ -7,21 +7,22 @@ import dataclasses
 import numpy as np
 
 from ..core.topology import DirectedLink, NoRoute, find_route
-from ..core.types import Cell, Event, Flow, Opportunities, Path
-
-FAULTS = ("cut", "blackhole", "link")
-"""The actions of a timeline that begin a fault ("link": the interface goes down)."""
+from ..core.types import FAULTS, Cell, Event, Flow, Opportunities, Path
 
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """A fault, from its event to its repair (None: never repaired); ns from T0."""
+    """A fault, from its event to its repair (None: never repaired); ns from T0. link: "" where it is of none."""
 
     name: str
     action: str
     link: str
     from_ns: int
     to_ns: int | None
+    node: str = ""
+    """The only host that it happens to."""
+    flow: str = ""
+    """The only flow that it happens to."""
 
 
 def faults_of(timeline: tuple[Event, ...]) -> tuple[Fault, ...]:
@@ -38,7 +39,8 @@ def faults_of(timeline: tuple[Event, ...]) -> tuple[Fault, ...]:
             for other in timeline
             if other.action == "repair" and other.name == event.name and other.at_ns >= event.at_ns
         ]
-        faults.append(Fault(event.name, event.action, event.link, event.at_ns, min(repairs, default=None)))
+        where = event.link, event.at_ns, min(repairs, default=None), event.node or "", event.flow or ""
+        faults.append(Fault(event.name, event.action, *where))
     return tuple(sorted(faults, key=lambda fault: fault.from_ns))
 
 
@@ -59,9 +61,20 @@ def links_of(cell: Cell, flow: Flow, path: Path) -> frozenset[str]:
 
 
 def faults_met(cell: Cell, flow: Flow) -> tuple[Fault, ...]:
-    """The faults on any link of any of the flow's paths."""
+    """The faults on any link of any of the flow's paths, at one of its hosts, or of itself."""
     links = frozenset[str]().union(*(links_of(cell, flow, path) for path in flow.paths))
-    return tuple(fault for fault in faults_of(cell.timeline) if fault.link in links)
+
+    def meets(fault: Fault) -> bool:
+        of_hosts = not fault.node or fault.node in (flow.sender, flow.receiver)
+        return of_hosts and fault.flow in ("", flow.name) and (not fault.link or fault.link in links)
+
+    return tuple(fault for fault in faults_of(cell.timeline) if meets(fault))
+
+
+def killed_ns(cell: Cell, node: str) -> tuple[int, ...]:
+    """When a host or its processes are killed, from T0."""
+    restarts = (fault for fault in faults_of(cell.timeline) if fault.action == "restart")
+    return tuple(fault.from_ns for fault in restarts if fault.node == node)
 
 
 def capacity_bit_s(cell: Cell, flow: Flow, path: Path, from_ns: int, to_ns: int) -> float | None:

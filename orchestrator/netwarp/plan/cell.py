@@ -99,7 +99,7 @@ class CellPlanner:
         directions = {f"{name} {side}": shape for (name, side), shape in shapes.items()}
         flows = tuple(each.flow for each in routed)
         check_packet_rules(directions, flows, self._problems, resolved.top)
-        timeline = TimelineReader(self._network, nodes, links, shapes, rtt_ns, duration)
+        timeline = TimelineReader(self._network, nodes, links, shapes, rtt_ns, duration, flows)
         planned = timeline.read(resolved.events, self._problems)
         built = tuple(draft.built(shapes[name, "forward"], shapes[name, "backward"]) for name, draft in links.items())
         captures = read_captures(resolved.top, nodes, built, routed, self._problems)

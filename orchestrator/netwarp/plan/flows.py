@@ -137,6 +137,7 @@ class Flows:
         message = self._message(protocol, routes, options["sender"], reader)
         if page:
             options = page_options(name, protocol, message, options, reader)
+        self._check_reconnect(options, total, reader)
         flow = Flow(
             name=name,
             protocol=protocol,
@@ -246,6 +247,23 @@ class Flows:
             return room_of(routes) - TCP_BYTES
         asked = options.get("path_mtu_bytes")
         return (room_of(routes, None if asked is None else int(asked)) - SCTP_BYTES - CHUNK_BYTES) // 4 * 4
+
+    def _check_reconnect(
+        self, options: Mapping[str, Mapping[str, OptionValue]], total: int | None, reader: Reader
+    ) -> None:
+        at = reader.item.get("sender", "reconnect")
+        if at is None or "reconnect_ns" not in options["sender"]:
+            return
+        if total is not None:
+            said = (
+                "is of flows that end by time: what was under way is lost with a connection; use stop in place of bytes"
+            )
+            self._problems.add(at, said)
+        for key in ("reverse", "messages"):
+            if reader.has(key):
+                self._problems.add(at, f"is of flows without {key}: where those would go on is not known; leave it out")
+        if "window_clamp_bytes" in options["receiver"]:
+            self._problems.add(at, "a window_clamp is of one connection; use rcvbuf on the receiver")
 
     def _check_burst(
         self, protocol: Protocol, schedule: Mapping[str, OptionValue], sender: Mapping[str, OptionValue], reader: Reader

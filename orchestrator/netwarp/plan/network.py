@@ -14,7 +14,7 @@ from typing import get_args
 import msgspec
 
 from ..core.ip_families import IPV4, IPV6, FamilyName, IpFamily
-from ..core.types import DirectionName, Link, LinkImpairment, Node, NodeKind
+from ..core.types import DirectionName, Firewall, Link, LinkImpairment, Node, NodeKind
 from ..experiment.fields import Reader
 from ..experiment.grammar import DIRECTION, LINK, NODE
 from ..experiment.merge import merge
@@ -48,6 +48,7 @@ class UnresolvedLink:
     item: Item
     """The link with its profile laid under it."""
     ip_family: IpFamily = IPV4
+    firewall: Firewall | None = None
 
     def side(self, direction: DirectionName) -> LinkDirection:
         """One direction."""
@@ -56,6 +57,8 @@ class UnresolvedLink:
     def built(self, forward: LinkImpairment, backward: LinkImpairment) -> Link:
         """The link of the cell."""
         link = Link(name=self.name, a=self.a, b=self.b, forward=forward, backward=backward, mtu_bytes=self.mtu_bytes)
+        if self.firewall is not None:
+            link = msgspec.structs.replace(link, firewall=self.firewall)
         return msgspec.structs.replace(link, family="ipv6") if self.ip_family is IPV6 else link
 
 
@@ -127,7 +130,12 @@ class Network:
             check_limit(side, mtu)
         if both is None or len(self._problems) > before:
             return None
-        return UnresolvedLink(name, ends[0], ends[1], mtu, both[0], both[1], item, family)
+        firewall = next((word for word in get_args(Firewall) if word == reader.text("firewall")), None)
+        kinds = {nodes[end].kind for end in ends}
+        if firewall is not None and ("host" not in kinds or "switch" in kinds):
+            said = "stands on the hop of a link between a host and a host or router; give it to such a link"
+            reader.problem("firewall", said)
+        return UnresolvedLink(name, ends[0], ends[1], mtu, both[0], both[1], item, family, firewall)
 
     def _profile(self, reader: Reader) -> Item | None:
         name, text = reader.item.get("profile"), reader.text("profile")

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
 
-from ..core.types import OF_TRACE, Action, DirectionName, Event, LinkImpairment, Node, Opportunities
+from ..core.types import (
+    FAULTS,
+    HOST_FAULTS,
+    OF_TRACE,
+    Action,
+    DirectionName,
+    Event,
+    Flow,
+    LinkImpairment,
+    Node,
+    Opportunities,
+)
 from ..core.wire import ETHERNET_HEADER_BYTES
 from ..experiment.fields import Reader
 from ..experiment.grammar import DIRECTION, EVENT, REPEATED
 from ..experiment.merge import merge
 from ..experiment.problems import Problems, nearest
 from ..experiment.toml_positions import Item
+from .host_faults import OF_A_LINK, OWN_KEYS, HostFaults
 from .impairments import finish
 from .network import SIDES, Network, UnresolvedLink
 from .routes import draw_phase, read_phase
 
-ACTIONS: tuple[Action, ...] = ("cut", "blackhole", "link", "change")
+ACTIONS: tuple[Action, ...] = (*FAULTS, "change")
 MOST_OCCURRENCES = 1000
 KEPT = {"policer": "policer", "burst": "burst_bytes", "slots": "slots"}
 """Keys of a direction that no event changes -> their fields."""
@@ -64,7 +76,9 @@ class TimelineReader:
         shapes: Mapping[tuple[str, DirectionName], LinkImpairment],
         rtt_ns: Mapping[tuple[str, DirectionName], int],
         duration_ns: int,
+        flows: Sequence[Flow],
     ) -> None:
+        self._host_faults = HostFaults(nodes, links, flows)
         self._network, self._nodes, self._links = network, nodes, links
         self._shapes, self._rtt_ns, self._duration_ns = shapes, rtt_ns, duration_ns
 
@@ -77,7 +91,8 @@ class TimelineReader:
                 planned += self._repeated(self._event(f"{link}.{name}", link, reader), reader)
         for name, item in items.items():
             reader = Reader(item, EVENT, problems)
-            link = (reader.text("link") or "") if reader.need("link") else ""
+            of_a_link = reader.text("action") not in HOST_FAULTS or reader.text("action") in OF_A_LINK
+            link = (reader.text("link") or "") if of_a_link and reader.need("link") else ""
             planned += self._repeated(self._event(name, link, reader), reader)
         planned = self._without_unchanged(planned)
         self._check_overlaps(planned)
@@ -165,7 +180,9 @@ class TimelineReader:
         directions = self._directions(reader)
         if link and link not in self._links:
             reader.wrong("link", f'there is no link "{link}"{nearest(link, self._links)}')
-        if not all(needed) or action is None or not link or at is None or len(reader.problems) > before:
+        if not all(needed) or action is None or at is None or len(reader.problems) > before:
+            return None
+        if not link and (action not in HOST_FAULTS or action in OF_A_LINK):
             return None
         if "." in name or reader.has("every"):
             pass  # happens as often as there is time for
@@ -173,6 +190,11 @@ class TimelineReader:
             reader.wrong("at", "is outside the cell: it must be before the duration ends")
         elif at + _most(phase) + (length or 0) + _most(length_phase) > self._duration_ns:
             reader.wrong("for", "ends after the cell; leave `for` out if the fault stays to the end")
+        if action in HOST_FAULTS:
+            return self._host_fault(action, name, at, link, directions, reader)
+        for key, other in OWN_KEYS.items():
+            if reader.has(key):
+                reader.problem(key, f'is no key of action = "{action}"; that is action = "{other}"')
         longest = reader.whole("longer_than")
         event, undo = (
             Event(at_ns=at, name=name, action=what, link=link, directions=directions, longer_than_bytes=longest)
@@ -194,6 +216,16 @@ class TimelineReader:
             for key in sorted((DIRECTION.keys() | {"rtt", *SIDES}) & reader.item.table().keys()):
                 reader.problem(key, f'a "{action}" changes no {key}; that is action = "change"')
         return Planned(event, undo if length is not None else None, length or 0, phase, length_phase, reader)
+
+    def _host_fault(
+        self, action: Action, name: str, at: int, link: str, directions: tuple[DirectionName, ...], reader: Reader
+    ) -> Planned | None:
+        event = self._host_faults.event(action, name, at, link, directions, reader)
+        if event is None:
+            return None
+        length, undo = reader.whole("for"), msgspec.structs.replace(event, action="repair")
+        phases = read_phase("phase", reader), read_phase("for_phase", reader)
+        return Planned(event, undo if length is not None else None, length or 0, *phases, reader)
 
     def _directions(self, reader: Reader) -> tuple[DirectionName, ...]:
         names = reader.names("directions")
@@ -283,12 +315,22 @@ class TimelineReader:
                 later = second.event
                 if first.undo is not None and later.at_ns >= first.last_ns():
                     break
+                if {earlier.action, later.action} & set(HOST_FAULTS):
+                    if _place(earlier) == _place(later) and first.undo is not None:
+                        said = f'overlaps event "{earlier.name}", which does the same; one must end first'
+                        second.reader.problem("at", said)
+                    continue
                 if earlier.link != later.link or not set(earlier.directions) & set(later.directions):
                     continue
                 if (earlier.action == "change") == (later.action == "change"):
                     listed = (first, second) if number < other_number else (second, first)
                     said = f'overlaps event "{listed[0].event.name}" on link "{earlier.link}"; one must end first'
                     listed[1].reader.problem("at", said)
+
+
+def _place(event: Event) -> tuple[object, ...]:
+    """What a fault of a host, an address or a middle box happens to."""
+    return event.action, event.link, event.node, event.flow
 
 
 def draw(planned: tuple[Planned, ...], seed: int) -> tuple[Event, ...]:

@@ -10,7 +10,7 @@ import msgspec
 from markupsafe import Markup
 
 from ..core.numbers import fixed, given, readable, with_unit
-from ..core.types import OF_TRACE, Cell, DirectionName, GilbertElliott, LinkImpairment, PacketRange, PacketRule
+from ..core.types import OF_TRACE, Cell, DirectionName, Event, GilbertElliott, LinkImpairment, PacketRange, PacketRule
 from ..core.units import Kind, Quantity, counted, format_quantity, listed
 from ..store.environment import Environment
 from ..store.run_dir import read_json
@@ -71,11 +71,16 @@ def _network(cells: Sequence[Cell], several: bool) -> dict[str, Any]:
         rows.append((f"flow{'s' if len(names) > 1 else ''} {listed(names)}", between, how))
     faults = [event for cell in cells for event in cell.timeline if not event.of_the_link]
     for name in dict.fromkeys(event.name for event in faults):
-        links = _values(event.link for event in faults if event.name == name)
-        rows.append((f"fault {name}", f"link {links}", _fault(cells, name)))
+        where = _values(_place(each) for each in faults if each.name == name)
+        rows.append((f"fault {name}", where, _fault(cells, name)))
     title = f"{len(first.nodes)} nodes, {len(first.links)} link" + ("s" if len(first.links) > 1 else "")
     title = f"{title} ({len(cells)} cells)" if several else title
     return {"title": title, "drawing": _drawing(first), "rows": rows}
+
+
+def _place(event: Event) -> str:
+    words = (("link", event.link), ("host", event.node), ("flow", event.flow))
+    return ", ".join(f"{word} {name}" for word, name in words if name)
 
 
 def _fault(cells: Sequence[Cell], name: str) -> str:

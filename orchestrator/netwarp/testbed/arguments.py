@@ -87,8 +87,10 @@ def _options(options: dict[str, OptionValue]) -> Iterator[str]:
             yield str(value)
 
 
-def receiver_arguments(flow: Flow, layout: Layout, token: int, t0_file: str = "") -> list[str]:
-    """The arguments of `receiver`, without the program's name. t0_file: will hold T0, where that is not known yet."""
+def receiver_arguments(flow: Flow, layout: Layout, token: int, t0_file: str = "", *, again: bool = False) -> list[str]:
+    """The arguments of `receiver`, without the program's name. t0_file: will hold T0, where that is not known yet.
+    again: it takes one connection after another.
+    """
     arguments = ["--protocol", flow.protocol, "--port", str(flow.port), "--token", str(token)]
     addresses = receiver_addresses(flow, layout)
     # a subflow to another address finds a listener only if that is bound to any; to any of IPv6 takes IPv4's too
@@ -98,6 +100,7 @@ def receiver_arguments(flow: Flow, layout: Layout, token: int, t0_file: str = ""
         arguments += ["--bind", address]
     for address in sender_addresses(flow, layout):
         arguments += ["--peer", address]
+    arguments += ["--again"] if again else []
     if flow.reverse is not msgspec.UNSET:
         arguments += _duplex(flow, "receiver")
         arguments += ["--message-bytes", str(flow.reverse.message_bytes), "--start-ns", str(flow.start_ns)]

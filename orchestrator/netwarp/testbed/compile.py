@@ -29,10 +29,11 @@ from .arguments import (
     sender_program,
 )
 from .direction_program import DirectionProgram
-from .layout import Devices, Interface, Layout, StaticRoute, hop_name, make_layout
+from .host_faults import NO_LOOSE, Asked, HostFaultSteps, Wanted, accepts_again, add_route, firewalls
+from .layout import Devices, Interface, Layout, hop_name, make_layout
 from .message_files import message_files
 from .messages import Request, netlink_step
-from .nftables import rules_dump
+from .nftables import firewall, rules_dump
 from .path_manager import FAMILY, path_manager
 from .policers import DirectionPolicer, direction_policers, policer_dump
 from .qdiscs import Htb
@@ -114,6 +115,8 @@ class AskedDump:
     whole: bool = False
     ifindex: int = 0
     qdiscs: list[ExpectedQdisc] | None = None
+    wanted: Wanted | None = None
+    """After an event of host_faults.py."""
 
 
 @dataclass(slots=True)
@@ -139,6 +142,8 @@ class Compiled:
     """Nodes whose agent is killed."""
     files: dict[str, bytes] = field(default_factory=dict)
     """What netwarp's own programs read, in the cell's directory."""
+    firewalls: frozenset[int] = frozenset()
+    """Namespaces whose rules are a firewall's."""
 
     def add(self, item: Step) -> int:
         """Append a step; returns its number."""
@@ -148,6 +153,12 @@ class Compiled:
     def request(self, namespace: int, request: Request, at_ns: int | None = None, **more: str | int) -> None:
         """Append the step that sends a request to the kernel."""
         self.add(netlink_step(namespace, self.layout.namespaces[namespace], request, at_ns, **more))
+
+    def asked(self, asked: Asked) -> None:
+        """Append a step of an event of host_faults.py."""
+        number = self.add(asked.step)
+        if asked.wanted is not None:
+            self.dumps[number] = AskedDump(asked.namespace, asked.label, asked.step.at_ns, wanted=asked.wanted)
 
     def dump(
         self, namespace: int, labels: Iterable[str], qdiscs: list[ExpectedQdisc], at_ns: int | None = None, *,
@@ -201,7 +212,7 @@ def compile_cell(
     dying = frozenset(node for node, agent in agents_of(cell).items() if agent.dies_ns is not None)
     out = Compiled(layout, installed=shaping.expected(), programs=shaping.every_program(),
                    relays=relays(cell, layout), dying=dying, policers=direction_policers(cell, layout),
-                   files=dict(message_files(cell)))  # fmt: skip
+                   files=dict(message_files(cell)), firewalls=frozenset(firewalls(cell, layout)))  # fmt: skip
     out.add(step("sandbox", kind=clock.sandbox))
     if clock.t0_file:
         out.add(step("clock", t0_file=clock.t0_file))
@@ -239,8 +250,8 @@ def compile_cell(
         if flow.program is not None:
             out.steps += listener_steps(flow, flow.program, layout, clock.setup_ns, virtual=clock.virtual)
             continue
-        t0_file = "" if clock.virtual else T0_FILE
-        out.add(_spawn(flow, flow.listener, layout, tokens[flow.name], t0_file=t0_file))
+        t0_file, again = "" if clock.virtual else T0_FILE, accepts_again(cell, flow)
+        out.add(_spawn(flow, flow.listener, layout, tokens[flow.name], t0_file=t0_file, again=again))
         out.add(step("output", id=f"{flow.name}.{flow.listener}", text='"listening"', timeout_ns=clock.setup_ns))
     ours = [flow for flow in cell.flows if flow.program is None]
     early = [flow for flow in ours if flow.start_ns < LEAD_NS and clock.virtual]
@@ -264,8 +275,7 @@ def compile_cell(
         where = each.interface
         asked = step("dump", ns=where.namespace, label="policer", data=policer_dump(where).hex())
         out.dumps[out.add(asked)] = AskedDump(where.namespace, "policer", ifindex=where.ifindex)
-    for node in forwarding(cell):
-        number = layout.namespaces.index(node)
+    for number in (*map(layout.namespaces.index, forwarding(cell)), *sorted(out.firewalls)):
         asked = step("dump", ns=number, label="rules", netfilter=1, data=rules_dump().hex())
         out.dumps[out.add(asked)] = AskedDump(number, "rules")
     for node in dict.fromkeys(name for flow in cell.flows for name in (flow.sender, flow.receiver)):
@@ -296,6 +306,7 @@ def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Co
         if name in layout.routers:
             values |= FORWARDS_IPV4 if families != {IPV6} else {}
         values.update(sysctls.get(name, {}))
+        values |= NO_LOOSE if number in out.firewalls else {}
         for key, value in values.items():
             _set(out, number, key, value)
     for near, far in layout.veths:
@@ -329,7 +340,7 @@ def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Co
         for key, value in (FORWARDS_IPV6 if IPV6 in layout.families(number) else {}).items():
             _set(out, number, key, value)
     for route in layout.routes:
-        out.request(route.interface.namespace, _add_route(route))
+        out.request(route.interface.namespace, add_route(route))
     for namespace, request in shaping.install():
         out.request(namespace, request)
     out.steps += shaping.load_programs()
@@ -340,6 +351,8 @@ def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Co
         out.request(namespace, request)
     for namespace, request in agent_rules(cell, layout):
         out.request(namespace, request, netfilter=1)
+    for namespace, (_, unknown) in firewalls(cell, layout).items():
+        out.request(namespace, firewall(unknown), netfilter=1)
     for namespace, request in path_manager(cell.flows, layout):
         out.request(namespace, request, family=FAMILY)
     for interface in (*layout.interfaces(), *(line.queue for line in shaping.lines.values())):
@@ -387,6 +400,7 @@ def _spawn(
     at_ns: int | None = None,
     *,
     t0_file: str = "",
+    again: bool = False,
 ) -> Step:
     node = flow.sender if role == "sender" else flow.receiver
     if flow.is_page:
@@ -395,7 +409,7 @@ def _spawn(
     elif role == "sender":
         program, arguments = sender_program(flow), sender_arguments(flow, layout, token)
     else:
-        program, arguments = ["bin/receiver"], receiver_arguments(flow, layout, token, t0_file)
+        program, arguments = ["bin/receiver"], receiver_arguments(flow, layout, token, t0_file, again=again)
     return step(
         "spawn",
         id=f"{flow.name}.{role}",
@@ -434,10 +448,23 @@ def _timeline(
     moments: list[tuple[int, int, Event | Step]] = [(event.at_ns, 0, event) for event in cell.timeline]
     moments += [(item.at_ns or 0, 1, item) for item in others]
     downed: dict[str, Interface] = {}
+    faults = HostFaultSteps(cell, layout)
     theirs: set[str] = set()
+
+    def whole(namespace: int, at_ns: int) -> None:
+        """What must be there again, unless another end is down, or an address removed: then routes are missing."""
+        if not faults.lacks_an_address(namespace) and namespace not in (end.namespace for end in downed.values()):
+            out.dump(namespace, RESTORED, [], at_ns, whole=True)
+
     for at_ns, _, moment in sorted(moments, key=lambda item: (item[0], item[1])):
         if isinstance(moment, Step):
             out.add(moment)
+            continue
+        if faults.takes(moment):
+            for asked in faults.of(moment):
+                out.asked(asked)
+            if moment.action == "repair" and moment.link and moment.node:  # an address
+                whole(layout.namespaces.index(moment.node), at_ns)
             continue
         touched: set[int] = set()
         whole_again: list[int] = []
@@ -457,9 +484,7 @@ def _timeline(
         elif moment.action == "repair" and moment.name in downed:
             end = downed.pop(moment.name)
             touched.add(end.namespace)
-            # while another end of this namespace is down, its routes are rightly missing
-            if not any(other.namespace == end.namespace for other in downed.values()):
-                whole_again.append(end.namespace)
+            whole_again.append(end.namespace)
             for each in (*shaping.waiting_for(end), end):
                 out.request(end.namespace, messages.set_link(each, up=True), at_ns)
             if end.is_device:  # before any packet: some drivers switch offloads on when the interface goes up
@@ -471,7 +496,7 @@ def _timeline(
                 out.request(end.namespace, messages.neighbour(end, ip, mac), at_ns)
             for route in layout.routes:
                 if route.interface == end:
-                    out.request(end.namespace, _add_route(route), at_ns)
+                    out.request(end.namespace, add_route(route), at_ns)
         else:
             for namespace, request in shaping.apply(moment):
                 touched.add(namespace)
@@ -480,10 +505,7 @@ def _timeline(
         for namespace in sorted(touched):
             out.dump(namespace, ("qdisc", "link"), shaping.expected(namespace), at_ns)
         for namespace in whole_again:
-            out.dump(namespace, RESTORED, [], at_ns, whole=True)
+            whole(namespace, at_ns)
         out.events[len(out.steps) + 1] = shaping.expected()
-
-
-def _add_route(route: StaticRoute) -> Request:
-    window, quick_ack = route.initial_window_packets, route.quick_ack
-    return messages.route(route.subnet, route.prefix_length, route.gateway, route.interface, window, quick_ack)
+    for asked in faults.awake():
+        out.asked(asked)

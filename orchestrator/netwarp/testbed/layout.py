@@ -247,7 +247,7 @@ def make_layout(cell: Cell, devices: Devices = MappingProxyType({})) -> Layout:
         if len(name) > INTERFACE_NAME_MAX:
             raise SpecError(f"link '{name}': its interfaces have this name, so at most {INTERFACE_NAME_MAX} characters")
     hosts = {node.name for node in cell.nodes if node.kind == "host"}
-    touched = {event.link for event in cell.timeline}
+    touched = {event.link for event in cell.timeline} | {link.name for link in cell.links if link.firewall}
     hops = {
         link.name
         for link in cell.links

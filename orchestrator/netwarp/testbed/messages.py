@@ -23,7 +23,7 @@ CREATE = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL
 REPLACE = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE
 CHANGE = NLM_F_REQUEST | NLM_F_ACK
 DUMP_FLAGS = NLM_F_REQUEST | NLM_F_DUMP
-RTM_NEWLINK, RTM_GETLINK, RTM_NEWADDR, RTM_GETADDR = 16, 18, 20, 22
+RTM_NEWLINK, RTM_GETLINK, RTM_NEWADDR, RTM_DELADDR, RTM_GETADDR = 16, 18, 20, 21, 22
 RTM_NEWROUTE, RTM_GETROUTE, RTM_NEWNEIGH, RTM_GETNEIGH, RTM_NEWQDISC, RTM_GETQDISC = 24, 26, 28, 30, 36, 38
 RTM_NEWTCLASS, RTM_GETTCLASS = 40, 42
 RTM_NEWTFILTER, RTM_GETTFILTER = 44, 46
@@ -32,6 +32,7 @@ IFF_UP, IFF_NOARP, IFF_MULTICAST = 0x1, 0x80, 0x1000
 IFA_F_NODAD = 0x02
 NUD_NOARP, NUD_PERMANENT, NTF_MASTER = 0x40, 0x80, 0x04
 RT_TABLE_MAIN, RTPROT_STATIC, RT_SCOPE_UNIVERSE, RTN_UNICAST = 254, 4, 0, 1
+RTPROT_KERNEL, IP6_RT_PRIO_ADDRCONF = 2, 256
 RTM_NEWRULE, RTM_GETRULE, FR_ACT_TO_TBL, RT_SCOPE_HOST, RTN_LOCAL = 32, 34, 1, 254, 2
 RT_SCOPE_LINK = 253
 LOOPBACK_IFINDEX, IPPROTO_TCP = 1, 6
@@ -175,6 +176,14 @@ def address(device: Device, ip: str, prefix_length: int) -> Request:
     return Request(data, f"{family.ip} addr add {ip}/{prefix_length} dev {device.name}{nodad}")
 
 
+def remove_address(device: Device, ip: str, prefix_length: int) -> Request:
+    """Remove an address; with an interface's last one the kernel removes its routes, too."""
+    family, attrs = family_of(ip), [("IFA_LOCAL", ip), ("IFA_ADDRESS", ip)]
+    where = {"family": family.number, "prefixlen": prefix_length, "index": device.ifindex}
+    data = _encode(ifaddrmsg, RTM_DELADDR, CHANGE, attrs, **where)
+    return Request(data, f"{family.ip} addr del {ip}/{prefix_length} dev {device.name}")
+
+
 def route(
     subnet: str,
     prefix_length: int,
@@ -182,8 +191,14 @@ def route(
     device: Device,
     initial_window_packets: int | None = None,
     quick_ack: bool = False,
+    *,
+    mtu_bytes: int | None = None,
+    connected: bool = False,
 ) -> Request:
     """Add a static route, replacing an equal one (so that it can be restored after a link went down).
+
+    mtu_bytes: packets forwarded by it are at most so long (net/ipv4/route.c: ip_dst_mtu_maybe_forward). connected: as
+    the kernel's own, to the subnet of an interface.
 
     gateway: "" where the destination is on the interface's segment. quick_ack: TCP acknowledges every segment of
     connections by it (net/ipv4/tcp_input.c: tcp_in_quickack_mode).
@@ -194,6 +209,8 @@ def route(
         del attrs[1]
         via = f"dev {device.name} scope link"
     family = family_of(subnet)
+    if connected and family == IPV6:  # another priority would be another route
+        attrs.append(("RTA_PRIORITY", IP6_RT_PRIO_ADDRCONF))
     text = f"{family.ip} route replace {subnet}/{prefix_length} {via}"
     metrics: list[tuple[str, int]] = []
     if initial_window_packets is not None:
@@ -202,11 +219,15 @@ def route(
     if quick_ack:
         metrics.append(("RTAX_QUICKACK", 1))
         text += " quickack 1"
+    if mtu_bytes is not None:
+        metrics.append(("RTAX_MTU", mtu_bytes))
+        text += f" mtu {mtu_bytes}"
     if metrics:
         attrs.append(("RTA_METRICS", {"attrs": metrics}))
     data = _encode(
         rtmsg, RTM_NEWROUTE, REPLACE, attrs, family=family.number, dst_len=prefix_length, table=RT_TABLE_MAIN,
-        proto=RTPROT_STATIC, scope=RT_SCOPE_UNIVERSE if gateway else RT_SCOPE_LINK, type=RTN_UNICAST,
+        proto=RTPROT_KERNEL if connected else RTPROT_STATIC,
+        scope=RT_SCOPE_UNIVERSE if gateway else RT_SCOPE_LINK, type=RTN_UNICAST,
     )  # fmt: skip
     return Request(data, text)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from pyroute2.netlink.nfnetlink import NFNL_SUBSYS_NFTABLES
 from pyroute2.netlink.nfnetlink.nftsocket import (
+    NFT_MSG_DELTABLE,
     NFT_MSG_GETRULE,
     NFT_MSG_NEWCHAIN,
     NFT_MSG_NEWRULE,
@@ -23,7 +24,7 @@ from pyroute2.netlink.nfnetlink.nftsocket import (
 )  # fmt: skip
 
 from ..core.types import Check, Frozen
-from .messages import AF_INET, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REQUEST, Request, encode
+from .messages import AF_INET, AF_UNSPEC, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REQUEST, Request, encode
 
 APPEND = 0x800
 FORWARD = 2
@@ -75,27 +76,20 @@ def agent_rules() -> Request:
 def rules_dump() -> bytes:
     """A dump request of every rule, with its counter."""
     message = nft_rule_msg()
-    message["nfgen_family"] = AF_INET
+    message["nfgen_family"] = AF_UNSPEC
     return encode(message, NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETRULE, NLM_F_REQUEST | NLM_F_DUMP)
 
 
 def decode_rules(replies: Iterable[bytes]) -> AgentRules | None:
     """The counters of a dump; None where the rules are not those of agent_rules()."""
     counted: dict[str, int] = {}
-    for reply in replies:
-        offset = 0
-        while offset + 16 <= len(reply):
-            length, kind = struct.unpack_from("=IH", reply, offset)
-            if kind == NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWRULE:
-                message = nft_rule_msg(reply[offset : offset + length])
-                message.decode()
-                expressions = dict(_expressions(message))
-                if "counter" in expressions:
-                    name = next((what for what in ("queue", "immediate") if what in expressions), "passed")
-                    counts = dict(expressions["counter"]["attrs"])
-                    if "NFTA_COUNTER_PACKETS" in counts:
-                        counted[name] = int(counts["NFTA_COUNTER_PACKETS"])
-            offset += max(16, length + 3 & ~3)
+    for message in _rules(replies):
+        expressions = dict(_expressions(message))
+        if "counter" in expressions:
+            name = next((what for what in ("queue", "immediate") if what in expressions), "passed")
+            counts = dict(expressions["counter"]["attrs"])
+            if "NFTA_COUNTER_PACKETS" in counts:
+                counted[name] = int(counts["NFTA_COUNTER_PACKETS"])
     if set(counted) != {"queue", "immediate", "passed"}:
         return None
     return AgentRules(counted["queue"], counted["passed"], counted["immediate"])
@@ -110,25 +104,40 @@ def check_rules(node: str, counted: AgentRules | None, dies: bool) -> Check:
     return Check(name, counted.lost == 0 or (dies and counted.lost > 0), detail)
 
 
+def _rules(replies: Iterable[bytes]) -> Iterable[Any]:
+    """The rules of a dump."""
+    for reply in replies:
+        offset = 0
+        while offset + 16 <= len(reply):
+            length, kind = struct.unpack_from("=IH", reply, offset)
+            if kind == NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWRULE:
+                message = nft_rule_msg(reply[offset : offset + length])
+                message.decode()
+                yield message
+            offset += max(16, length + 3 & ~3)
+
+
 def _expressions(message: Any) -> Iterable[tuple[str, Any]]:
     for expression in dict(message["attrs"])["NFTA_RULE_EXPRESSIONS"]:
         attributes = dict(expression["attrs"])
         yield attributes["NFTA_EXPR_NAME"], attributes.get("NFTA_EXPR_DATA")
 
 
-def _message(kind: Any, number: int, attributes: list[tuple[str, Any]], flags: int = 0) -> bytes:
+def _message(
+    kind: Any, number: int, attributes: list[tuple[str, Any]], flags: int = 0, *, remove: bool = False
+) -> bytes:
     message = kind()
     message["nfgen_family"] = AF_INET
     message["attrs"] = attributes
-    flags |= NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE
+    flags |= NLM_F_REQUEST | NLM_F_ACK | (0 if remove else NLM_F_CREATE)
     return encode(message, NFNL_SUBSYS_NFTABLES << 8 | number, flags)
 
 
-def _chain(name: str, priority: int) -> bytes:
-    hook = {"attrs": [("NFTA_HOOK_HOOKNUM", FORWARD), ("NFTA_HOOK_PRIORITY", priority)]}
+def _chain(name: str, priority: int, hook_number: int = FORWARD, policy: int = ACCEPT) -> bytes:
+    hook = {"attrs": [("NFTA_HOOK_HOOKNUM", hook_number), ("NFTA_HOOK_PRIORITY", priority)]}
     attributes = [
         ("NFTA_CHAIN_TABLE", TABLE), ("NFTA_CHAIN_NAME", name), ("NFTA_CHAIN_HOOK", hook),
-        ("NFTA_CHAIN_POLICY", ACCEPT), ("NFTA_CHAIN_TYPE", "filter"),
+        ("NFTA_CHAIN_POLICY", policy), ("NFTA_CHAIN_TYPE", "filter"),
     ]  # fmt: skip
     return _message(nft_chain_msg, NFT_MSG_NEWCHAIN, attributes)
 
@@ -157,3 +166,102 @@ def _queue() -> dict[str, Any]:
 def _drop() -> dict[str, Any]:
     verdict = {"attrs": [("NFTA_DATA_VERDICT", {"attrs": [("NFTA_VERDICT_CODE", DROP)]})]}
     return _expression("immediate", dreg=VERDICT_REGISTER, data=verdict)
+
+
+PREROUTING, OUTPUT, FIRST = 0, 3, -500
+"""Hooks, and a priority before that of everything else in the kernel."""
+CT_STATE, INVALID, NOT_EQUAL = 0, 1, 1
+TCP_RESET, ICMPX_UNREACHABLE, PORT_UNREACHABLE = 1, 2, 1
+CONNTRACK, GET, DELETE = 1, 1, 2
+"""NFNL_SUBSYS_CTNETLINK, IPCTNL_MSG_CT_GET and _DELETE (linux/netfilter/nfnetlink_conntrack.h)."""
+NFPROTO_INET = 1
+NFGENMSG = bytes(4)
+"""struct nfgenmsg: of any family."""
+
+
+def silence() -> Request:
+    """One batch that drops whatever a host sends and gets."""
+    parts = [
+        _message(nft_table_msg, NFT_MSG_NEWTABLE, [("NFTA_TABLE_NAME", TABLE), ("NFTA_TABLE_FLAGS", 0)]),
+        _chain("in", FIRST, PREROUTING, DROP),
+        _chain("out", FIRST, OUTPUT, DROP),
+    ]
+    hooks = (("in", "prerouting"), ("out", "output"))
+    text = [f"nft add table inet {TABLE}"] + [
+        f"nft add chain inet {TABLE} {name} '{{ type filter hook {hook} priority {FIRST}; policy drop; }}'"
+        for name, hook in hooks
+    ]
+    return Request(b"".join(map(_of_both_families, parts)), "\n".join(text))
+
+
+def _of_both_families(message: bytes) -> bytes:
+    """The message about a table of IPv4 and IPv6 (nfgen_family, behind struct nlmsghdr)."""
+    return message[:16] + bytes([NFPROTO_INET]) + message[17:]
+
+
+def no_silence() -> Request:
+    """The end of silence()."""
+    message = _message(nft_table_msg, NFT_MSG_DELTABLE, [("NFTA_TABLE_NAME", TABLE)], remove=True)
+    return Request(_of_both_families(message), f"nft delete table inet {TABLE}")
+
+
+def firewall(unknown: str) -> Request:
+    """One batch: what belongs to no connection that is tracked is dropped, or refused: TCP by an RST, the rest by ICMP.
+
+    Connections are opened from both sides; net/netfilter/nf_conntrack_proto_{tcp,sctp}.c say by which packets.
+    """
+    refuse = [_rule("forward", *_invalid(), _expression("counter"), _drop())]
+    if unknown == "reject":
+        tcp = _compare(META_L4PROTO, bytes([TCP]))
+        reset = _expression("reject", type=TCP_RESET, icmp_code=0)
+        unreachable = _expression("reject", type=ICMPX_UNREACHABLE, icmp_code=PORT_UNREACHABLE)
+        refuse = [
+            _rule("forward", *_invalid(), *tcp, _expression("counter"), reset),
+            _rule("forward", *_invalid(), _expression("counter"), unreachable),
+        ]
+    parts = [
+        _message(nft_table_msg, NFT_MSG_NEWTABLE, [("NFTA_TABLE_NAME", TABLE), ("NFTA_TABLE_FLAGS", 0)]),
+        _chain("forward", 0),
+        *refuse,
+    ]
+    what = ("drop",) if unknown == "drop" else ("meta l4proto tcp counter reject with tcp reset", "counter reject")
+    text = [
+        f"nft add table inet {TABLE}",
+        f"nft add chain inet {TABLE} forward '{{ type filter hook forward priority 0; }}'",
+    ]
+    text += [f"nft add rule inet {TABLE} forward ct state invalid {verdict}" for verdict in what]
+    return Request(b"".join(map(_of_both_families, parts)), "\n".join(text))
+
+
+def _invalid() -> tuple[dict[str, Any], ...]:
+    mask, zero = (
+        {"attrs": [("NFTA_DATA_VALUE", struct.pack("=I", value))]} for value in (INVALID, 0)
+    )  # fmt: skip
+    return (
+        _expression("ct", dreg=REGISTER, key=CT_STATE),
+        _expression("bitwise", sreg=REGISTER, dreg=REGISTER, len=4, mask=mask, xor=zero),
+        _expression("cmp", sreg=REGISTER, op=NOT_EQUAL, data=zero),
+    )
+
+
+def forget() -> Request:
+    """Flush the table of connections."""
+    flags = NLM_F_REQUEST | NLM_F_ACK
+    data = struct.pack("=IHHII", 16 + len(NFGENMSG), CONNTRACK << 8 | DELETE, flags, 0, 0) + NFGENMSG
+    return Request(data, "conntrack -F")
+
+
+def connections_dump() -> bytes:
+    """A dump request of the table of connections."""
+    flags = NLM_F_REQUEST | NLM_F_DUMP
+    return struct.pack("=IHHII", 16 + len(NFGENMSG), CONNTRACK << 8 | GET, flags, 0, 0) + NFGENMSG
+
+
+def refused(replies: Iterable[bytes]) -> int:
+    """Packets that a firewall has dropped or refused, from a dump of its rules."""
+    return sum(
+        int(dict(values["attrs"])["NFTA_COUNTER_PACKETS"])
+        for message in _rules(replies)
+        for name, values in _expressions(message)
+        if name == "counter"
+    )

@@ -29,7 +29,7 @@ from .messages import (
     TCA_OPTIONS,
 )
 from .netem import PRNG_SEED, Netem
-from .nftables import check_rules, decode_rules
+from .nftables import check_rules, decode_rules, refused
 from .qdiscs import TCA_STAB, Fifo, Fq, Htb, QdiscStage, Tbf, attributes_of, overhead_of
 from .shaping import ExpectedQdisc
 
@@ -123,7 +123,13 @@ def _check_dump(
 ) -> Iterator[Check]:
     """Compares one answer; what it shows goes into `network`."""
     name, data = compiled.layout.namespaces[asked.namespace], record.data()
+    if asked.wanted is not None:
+        yield asked.wanted.check(name, [each for _, each in split(data)] if asked.label == "conntrack"
+                                 else decode(asked.label, data))  # fmt: skip
+        return
     match asked.label:
+        case "rules" if asked.namespace in compiled.firewalls:
+            network.setdefault("firewalls", {})[name] = {"refused_packets": refused(data)}
         case "rules":
             through = decode_rules(data)
             network.setdefault("agents", {})[name] = through

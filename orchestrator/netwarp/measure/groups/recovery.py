@@ -9,12 +9,15 @@ import numpy as np
 from ...captures.native import Ints
 from ...core.types import Flow
 from ...core.wire import HEARTBEAT_ACK
-from ...store.app_records import GaveUp
-from ...store.ndjson import last
+from ...store.app_records import Connected, GaveUp, Lost, Summary
+from ...store.ndjson import last, of_kind
 from ..flow_packets import FlowPackets
 from ..observation import FlowObservation, end_ns, first_ns
 from ..planned_paths import Fault
 from ..sent_data import arrival_of_first_sent_since, data_units, same_connections, unit_paths
+
+HEARD = ("peer_aborted", "peer_closed", "gave_up", "stalled")
+"""Reasons by which an application hears that its connection is lost."""
 
 
 def recovery_metrics(observation: FlowObservation) -> dict[str, float | None]:
@@ -35,6 +38,7 @@ def recovery_metrics(observation: FlowObservation) -> dict[str, float | None]:
         metrics["first_message_after_fault_s"] = _since(fault.from_ns, messages.first_since(fault.from_ns))
     metrics |= {
         "gave_up_after_fault_s": _since(fault.from_ns, gave_up_ns),
+        **_connections(observation, fault),
         "first_retransmission_other_path_s": _since(fault.from_ns, moments.first_retransmission_other_path_ns),
         "first_new_data_other_path_s": _since(fault.from_ns, moments.first_new_sent_other_path_ns),
         "first_useful_arrival_other_path_s": _since(fault.from_ns, moments.first_useful_arrival_other_path_ns),
@@ -79,6 +83,20 @@ def _gave_up_ns(observation: FlowObservation) -> int | None:
     """The time from T0 at which the sender's kernel gave the connection up; None if it did not."""
     record = last(observation.sender_records, GaveUp)
     return None if record is None else record.t_ns - observation.t0_monotonic_ns
+
+
+def _connections(observation: FlowObservation, fault: Fault) -> dict[str, float | None]:
+    """When the sending application heard that its connection was lost, and when it was connected again."""
+    origin_ns = observation.t0_monotonic_ns + fault.from_ns
+    records = observation.sender_records
+    heard = [(each.t_ns, each.reason) for each in of_kind(records, Lost)]
+    heard += [(each.t_ns, each.reason) for each in of_kind(records, Summary)]
+    told = (t_ns for t_ns, reason in heard if reason in HEARD)
+    back = (each.t_ns for each in of_kind(records, Connected))
+    return {
+        name: _since(origin_ns, min((t_ns for t_ns in times if t_ns >= origin_ns), default=None))
+        for name, times in (("loss_noticed_s", told), ("reconnect_time_s", back))
+    }
 
 
 def undelivered(flow: Flow, sender: FlowPackets, receiver: FlowPackets, path: int, fault: Fault) -> int:

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from typing import Literal
 
-from ...core.types import Cell, Event, Flow, Link
+from ...core.types import LINK_FAULTS, Cell, Event, Flow, Link
 from ..planned_paths import faults_met, links_of, route_of
 
 SYSCTL = "net.sctp."
@@ -114,6 +114,8 @@ def failover_conditions(cell: Cell, flow: Flow, connected_ns: int | None) -> Fai
     if flow.program is not None or flow.protocol != "sctp" or len(flow.paths) < 2 or not met or flow.switches:
         return None
     fault = met[0]
+    if fault.action not in LINK_FAULTS:
+        return None
     first, other = flow.paths[0], flow.paths[1]
     if fault.link not in links_of(cell, flow, first) or fault.link in links_of(cell, flow, other):
         return None

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...core.numbers import fixed, given, readable, scale
 from ...core.outputs import FLOW, SAMPLED, EventTable, TimeSeries
+from ...core.types import FAULTS
 from ...plan.types import in_level_order
 from ...results.rows import series_unit
 from ...results.write import csv_bytes
@@ -39,7 +40,6 @@ SERIES_TITLES = {
     "jain_index": "Jain's fairness index",
     "running_flows": "flows that run",
 }
-FAULTS = ("cut", "blackhole", "link")
 MOST_SAID = 12
 """Curves that are said in words."""
 SHOWN_ROWS = 2000
