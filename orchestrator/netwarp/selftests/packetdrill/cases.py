@@ -111,10 +111,10 @@ def _case(
         return CaseResult(version, "skip", lack, wall_s=wall_s)
     if failure is not None and not record.ended and record.stopped is None and not record.failed:
         failure = replace(failure, reason=f"{failure.reason}; the guest's last words: {last_line(place)}")
-    own_packets = (packet for packet in record.packets if packet.event >= 0)
-    last_ns = max(
-        (one.t_ns for one in (*record.begun.values(), *record.returned.values(), *own_packets)), default=START_NS
-    )
+    times = [begun.t_ns for begun in record.begun.values()]
+    times += [returned.t_ns for returned in record.returned.values()]
+    times += [packet.t_ns for packet in record.packets if packet.event >= 0]
+    last_ns = max(times, default=START_NS)
     return CaseResult(
         version, "pass" if failure is None else "fail", "" if failure is None else failure.text(),
         judge.needed_us() if record.ended else None, judge.first_failure(own) is None,
