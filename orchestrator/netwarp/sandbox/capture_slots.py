@@ -78,7 +78,7 @@ class CaptureSlots:
                 stream, slot, count, name = MESSAGE.unpack(message)
                 if slot:
                     self._take(stream, slot, count)
-                    SLOT.pack_into(self._memory, self._place(slot), 0, 0)
+                    self._free(slot)
                     with contextlib.suppress(BrokenPipeError):  # the guest has ended
                         self._socket.send(b"1")
                 else:
@@ -97,6 +97,13 @@ class CaptureSlots:
 
     def _place(self, slot: int) -> int:
         return HEADER.size + (slot - 1) * SLOT.size
+
+    def _free(self, slot: int) -> None:
+        """The guest takes a slot as soon as its stream is 0, and counts in its other field from then on: one store of
+        that word alone. (Storing both lost what the guest had written in between.)
+        """
+        with memoryview(self._memory) as memory, memory.cast("I") as words:
+            words[self._place(slot) // words.itemsize] = 0
 
     def _take(self, stream: int, slot: int, count: int) -> None:
         begin = SLOTS_AT + (slot - 1) * SLOT_BYTES

@@ -13,7 +13,7 @@ from netwarp.captures import read_captures
 from netwarp.core.built_programs import BUILD
 from netwarp.core.types import Cell, Outcome
 from netwarp.sandbox import VirtualBackend
-from netwarp.sandbox.capture_slots import SLOT_BYTES, CaptureSlots
+from netwarp.sandbox.capture_slots import SLOT, SLOT_BYTES, CaptureSlots
 from netwarp.sandbox.host_load import SteadyClock
 from netwarp.sandbox.sandbox import last_mark
 from netwarp.store.run_dir import CellDir, RunDir
@@ -103,3 +103,17 @@ def test_a_killed_guest_leaves_what_it_has_written(kernel: Path, cell: Cell, tmp
     assert outcome.outcome is Outcome.FAILED and "killed by signal 9" in outcome.reason
     left = read_captures([run.cell(long.id).capture / "a-p1.pcap.zst"], ("packets",))
     assert len(left.packets) > 100
+
+
+def test_a_slot_that_is_free_keeps_what_the_guest_wrote_into_it_since(tmp_path: Path) -> None:
+    """The guest takes a slot once its stream is 0 and counts its bytes: to free it touches the one word alone."""
+    slots = CaptureSlots(tmp_path, 1)
+    for slot in (1, 2, 3):
+        SLOT.pack_into(slots._memory, slots._place(slot), 0x0101 * slot, 26136 + slot)
+    slots._free(2)
+    assert [SLOT.unpack_from(slots._memory, slots._place(slot)) for slot in (1, 2, 3)] == [
+        (0x0101, 26137), (0, 26138), (0x0303, 26139),
+    ]  # fmt: skip
+    for slot in (1, 3):
+        slots._free(slot)
+    assert slots.finish() == {}
