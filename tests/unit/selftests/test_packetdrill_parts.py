@@ -13,10 +13,11 @@ from netwarp.selftests.packetdrill.addresses import VERSIONS, Version, addresses
 from netwarp.selftests.packetdrill.asserts import failed, memory_info, read_code, tcp_info
 from netwarp.selftests.packetdrill.calls import Answer, CallCompiler, Request
 from netwarp.selftests.packetdrill.compile import compile_script, versions_of
+from netwarp.selftests.packetdrill.judge import Judge, Tolerance
 from netwarp.selftests.packetdrill.packets import inbound, options_bytes, options_of, parse, text_of
 from netwarp.selftests.packetdrill.parser import parse_script
-from netwarp.selftests.packetdrill.record import read_record
-from netwarp.selftests.packetdrill.script import Call, Icmp, Packet, Tcp, Unsupported
+from netwarp.selftests.packetdrill.record import Record, read_record
+from netwarp.selftests.packetdrill.script import Call, Icmp, Packet, ScriptError, Tcp, Unsupported
 from scapy.layers.inet import IP, TCP
 from scapy.layers.inet6 import ICMPv6PacketTooBig, IPv6
 from scapy.packet import Packet as Dissected
@@ -297,3 +298,51 @@ def test_a_line_that_a_dying_guest_left_half_is_not_there(tmp_path: Path) -> Non
     file.write_text('{"record":"stopped","event":3}\n{"record":"en')
     record = read_record(file)
     assert (record.stopped, record.ended) == (3, False)
+
+
+WHOLE = """--mss=1000
+--tolerance_usecs=9000
+`./defaults.sh`
+    0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
+   +0 setsockopt(3, SOL_SOCKET, SO_SNDBUF, [200000], 4) = 0
+   +0 listen(3, 1) = 0
+   +0 < [ect0] S 5:5(0) win 1 <mss 1460,sackOK,TS val 5 ecr 0,nop,wscale 7>
+   +0 > [noecn] S. 0:0(0) ack 6 <mss 1460,FO TFO_COOKIE,nop,nop>
+  +.1...2 accept(3, ..., ...) = 4
+ +.01 < PU.3 1:1001(1000) ack 1 win 1 urg 9 <sack 1:2 3:4,nop,nop>
+   +0 recvmsg(4, {msg_name(...)=..., msg_iov(2)=[{..., 40}, {..., 0}], msg_flags=MSG_TRUNC, msg_control=[
+        {cmsg_level=SOL_SOCKET, cmsg_type=SCM_TIMESTAMPING, cmsg_data={scm_sec=0,scm_nsec=20000000}}]}, 0) = 40
+   +0 poll([{fd=4, events=POLLIN, revents=0}], 1, 0) = 0
+   +0 epoll_wait(5, {events=EPOLLIN, fd=4}, 1, 0) = 1
+   +0 pipe([5, 6]) = 0
+   +0 %{ assert 1 <= tcpi_snd_cwnd <= 10 and tcpi_state == TCP_CLOSE, tcpi_snd_cwnd }%
+   +0 < icmp unreachable frag_needed mtu 1200 [1:1461(1460)]
++.3~+.31 > . 1:1(0) ack 1001 win 5 <...>
+"""
+WORDS = ["...", "-1", "[", "{", "0x", "NULL"]
+CUTS = st.lists(
+    st.tuples(
+        st.integers(0, len(WHOLE) - 1), st.integers(0, 12),
+        st.one_of(st.text(max_size=3), st.integers(-(2**70), 2**70).map(str), st.sampled_from(WORDS)),
+    ), min_size=1, max_size=3,
+)  # fmt: skip
+
+
+@settings(max_examples=500, deadline=None)
+@given(CUTS, st.sampled_from(VERSIONS))
+def test_whatever_a_script_it_is_compiled_or_refused(cuts: list[tuple[int, int, str]], version: Version) -> None:
+    """And judged, though nothing happened."""
+    text = WHOLE
+    for start, length, new in cuts:
+        text = text[:start] + new + text[start + length :]
+    try:
+        program = compile_script(parse_script(text), version)
+    except ScriptError as error:
+        assert 1 <= error.line <= text.count("\n") + 1
+        return
+    assert len(program.text.splitlines()) >= 4 + len(program.steps)
+    for word in program.text.split():
+        assert not word.lstrip("-").isdigit() or len(word) > 22 or -(2**63) <= int(word) < 2**63, word
+    failure = Judge(program, Record()).first_failure(Tolerance(0))
+    assert failure is not None
+    assert failure.line == program.steps[0].event.line

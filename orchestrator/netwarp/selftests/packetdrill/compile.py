@@ -265,7 +265,8 @@ def _patience_ns(when: When) -> int:
 
 def _call(request: Request, *, blocks: bool) -> str:
     words: list[int | str] = [request.number, int(blocks), len(request.arguments)]
-    words += [word for argument in request.arguments for word in argument]
+    for kind, value in request.arguments:
+        words += [kind, (value + 2**63) % 2**64 - 2**63]  # 64 bits, as the kernel has them
     words += [len(request.gives), *request.gives, -1 if request.gives_in is None else request.gives_in]
     words.append(len(request.memory))
     for piece in request.memory:

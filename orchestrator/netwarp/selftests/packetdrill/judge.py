@@ -300,7 +300,7 @@ def _differs(packet: Packet, options: bytes | None, seen: Seen) -> str:
         ("reserved bits", 0, seen.reserved), ("payload", tcp.length, seen.length),
         ("sequence number", tcp.seq, seen.seq),
         ("acknowledgement", tcp.ack or 0, seen.ack if seen.flags & 0x10 else tcp.ack or 0),
-        ("window", seen.window if tcp.window is None else tcp.window & 0xFFFF, seen.window),
+        ("window", seen.window if tcp.window is None else tcp.window, seen.window),
         ("urgent pointer", tcp.urgent or 0, seen.urgent),
     )  # fmt: skip
     for name, wanted, value in fields:

@@ -97,7 +97,7 @@ def inbound(
     bits = flag_bits(tcp)
     head = struct.pack(
         ">HHIIHHHH", remote_port, PORT, (tcp.seq + remote_isn) & 0xFFFFFFFF, tcp.ack or 0,
-        (5 + len(options) // 4) << 12 | bits, (tcp.window or 0) & 0xFFFF, 0, tcp.urgent or 0,
+        (5 + len(options) // 4) << 12 | bits, tcp.window or 0, 0, tcp.urgent or 0,
     )  # fmt: skip
     ip = _ip_header(packet, addresses, remote, local, 6, len(head) + len(options) + tcp.length)
     at = len(ip)

@@ -31,6 +31,7 @@ DEEPEST = 40
 """Expressions nested deeper are an error."""
 LONGEST = 2_000_000
 """Of a script, in characters."""
+LATEST_S = 100_000
 MAX_PAYLOAD = 1_000_000
 _SPACE = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _OPTION = re.compile(r"--([a-z_]+)(?:=(\S+))?")
@@ -180,6 +181,8 @@ class _Reader:
         if len(match[2]) > 12:
             raise ScriptError(self.line, f"'{match[2]}' is no time of this script")
         whole, _, part = match[2].partition(".")
+        if int(whole or 0) > LATEST_S:
+            raise ScriptError(self.line, f"'{match[2]}': a script lasts at most {LATEST_S} s")
         return bool(match[1]), int(whole or 0) * NS + int((part + "0" * 9)[:9])
 
     def what(self, when: When) -> Packet | Call | Command | Code:
@@ -234,8 +237,8 @@ class _Reader:
             raise ScriptError(self.line, f"'{flags}': a number in place of A, W and E, or these")
         seq, length = self.span(_SPAN)
         ack = self.number_after("ack")
-        window = self.number_after("win")
-        urgent = self.number_after("urg")
+        window = self.number_after("win", 0xFFFF)
+        urgent = self.number_after("urg", 0xFFFF)
         options: tuple[Option, ...] | None = ()
         if self.has("<"):
             if self.has("..."):
@@ -256,15 +259,15 @@ class _Reader:
         return seq, length
 
     def number_after(self, literal: str, top: int = 0xFFFFFFFF) -> int | None:
-        return self.number(top) if self.word(literal) else None
+        return self.number(top, 0) if self.word(literal) else None
 
-    def number(self, top: int = 0xFFFFFFFFFFFFFFFF) -> int:
+    def number(self, top: int = 0xFFFFFFFFFFFFFFFF, least: int = -(1 << 63)) -> int:
         match = self.need(_NUMBER, "a number")
         if len(match[0]) > 21:
             raise ScriptError(self.line, f"{match[0]}: the number has more than 64 bits")
         value = int(match[0], 0) if "x" in match[0].lower() else int(match[0])
-        if not -(1 << 63) <= value <= top:
-            raise ScriptError(self.line, f"{match[0]}: the number is too large")
+        if not least <= value <= top:
+            raise ScriptError(self.line, f"{match[0]}: the number must be from {least} to {top}")
         return value
 
     def options(self) -> tuple[Option, ...]:
@@ -282,15 +285,15 @@ class _Reader:
             case "nop" | "eol" | "sackOK":
                 return Option(name)
             case "mss":
-                return Option(name, (self.number(0xFFFF) & 0xFFFF,))
+                return Option(name, (self.number(0xFFFF, 0),))
             case "wscale":
-                return Option(name, (self.number(0xFF) & 0xFF,))
+                return Option(name, (self.number(0xFF, 0),))
             case "TS":
                 values = []
                 for part in ("val", "ecr"):
                     if not self.word(part):
                         raise self.fail(f"'{part}'")
-                    values.append(self.number(0xFFFFFFFF) & 0xFFFFFFFF)
+                    values.append(self.number(0xFFFFFFFF, 0))
                 return Option(name, tuple(values))
             case "sack":
                 edges: list[int] = []
@@ -307,7 +310,7 @@ class _Reader:
                 counters, numbers = [], []
                 while (counter := self.take(re.compile(r"e0b|e1b|ceb"))) is not None:
                     counters.append(counter[0])
-                    numbers.append(self.number(0xFFFFFF) & 0xFFFFFF)
+                    numbers.append(self.number(0xFFFFFF, 0))
                 if len(counters) > 3 or len(set(counters)) != len(counters):
                     raise ScriptError(self.line, "an ECN option counts e0b, ceb and e1b, each once")
                 return Option(name, tuple(numbers), "", tuple(counters))
@@ -328,7 +331,7 @@ class _Reader:
         code, mtu = "", None
         while (match := self.take(_WORD)) is not None:
             if match[0] == "mtu":
-                mtu = self.number(0xFFFFFFFF)
+                mtu = self.number(0xFFFFFFFF, 0)
             else:
                 code = match[0]
         self.skip()
