@@ -62,16 +62,28 @@ def run_test(
     """
     guests = guests or Children()
     prepare(bench, test, place, limit_s)
+    stopped, wall_s = run_guest(
+        bench.kernel, place, bench.seed, MEMORY_MIB, bench.wall_limit_s, guests, drop_root=_open(bench)
+    )
+    return _judge(test, place, stopped, wall_s)
+
+
+def run_guest(
+    kernel: Path, place: Path, seed: int, memory_mib: int, wall_limit_s: float, guests: Children, *, drop_root: bool
+) -> tuple[str, float]:
+    """Run the guest of a directory to its end, on the virtual clock. drop_root: as an ordinary user, if this is root.
+    Returns why it was stopped ("": it ended by itself) and the seconds it took. Raises CellError.
+    """
     owner = place.stat()
-    user = hand_over(place, unprivileged()) if _open(bench) else None
+    user = hand_over(place, unprivileged()) if drop_root and unprivileged() is not None else None
+    started, stopped = time.monotonic(), ""
     try:
-        command = guest_command(BUILD, bench.kernel, place, bench.seed, MEMORY_MIB, "virtual")
-        started, stopped = time.monotonic(), ""
+        command = guest_command(BUILD, kernel, place, seed, memory_mib, "virtual")
         with guests.running([*command, *([] if user is None else user.arguments)], place / "log.txt") as guest:
             try:
-                guest.wait(bench.wall_limit_s)
+                guest.wait(wall_limit_s)
             except subprocess.TimeoutExpired:
-                stopped = f"stopped after {bench.wall_limit_s:.0f} s of wall time"
+                stopped = f"stopped after {wall_limit_s:.0f} s of wall time"
     except NoMoreChildren:
         raise CellError("the run was stopped") from None
     finally:
@@ -79,7 +91,7 @@ def run_test(
             take_back(place, owner)
     if guests.stopped:
         raise CellError("the run was stopped")
-    return _judge(test, place, stopped, time.monotonic() - started)
+    return stopped, time.monotonic() - started
 
 
 def prepare(bench: Bench, test: Selftest, place: Path, limit_s: int) -> None:
@@ -105,7 +117,7 @@ def _judge(test: Selftest, place: Path, stopped: str, wall_s: float) -> Result:
     output = file.read_text(errors="replace") if file.is_file() else ""
     found = cases(output)
     if not left.is_file():
-        note = stopped or "the guest ended before the test: " + _last_line(place)
+        note = stopped or "the guest ended before the test: " + last_line(place)
         return Result(test, "fail", None, None, wall_s, note, output, found)
     status, began, ended = left.read_text().split()
     verdict = verdict_of(int(status))
@@ -118,7 +130,8 @@ def _judge(test: Selftest, place: Path, stopped: str, wall_s: float) -> Result:
     return Result(test, verdict, int(status), float(ended) - float(began), wall_s, note, output, found)
 
 
-def _last_line(place: Path) -> str:
+def last_line(place: Path) -> str:
+    """The last words of a guest's console."""
     for name in ("console.txt", "log.txt"):
         path = place / name
         lines = path.read_text(errors="replace").split("\n") if path.is_file() else []

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from ...core.errors import CellError
 from ...sandbox.children import Children
+from ..guest import last_line
 from ..tap import Verdict
 from .addresses import Version
 from .compile import START_NS, compile_script, versions_of
-from .guest import Bench, last_line, play, shell_output
+from .guest import Bench, play, shell_output
 from .judge import Judge, Tolerance
 from .parser import parse_script
 from .record import Record

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...core.built_programs import BUILD
 from ...core.errors import CellError
-from ...sandbox.children import Children, NoMoreChildren
-from ...sandbox.privileges import hand_over, take_back, unprivileged
-from ...sandbox.virtual import guest_command
+from ...sandbox.children import Children
+from ..guest import last_line, run_guest
 from .compile import Program
 from .record import Record, read_record
 
@@ -42,24 +39,9 @@ def play(
         shutil.copy(file, place / _FILES / file.name)
     shutil.copy(BUILD / "bin" / "drill", place / _INIT)
     (place / _STEPS).write_text(program.text)
-    owner = place.stat()
-    user = hand_over(place, unprivileged()) if unprivileged() is not None else None
-    started = time.monotonic()
-    try:
-        command = guest_command(BUILD, bench.kernel, place, bench.seed, MEMORY_MIB, "virtual")
-        with guests.running([*command, *([] if user is None else user.arguments)], place / "log.txt") as guest:
-            try:
-                guest.wait(bench.wall_limit_s)
-            except subprocess.TimeoutExpired:
-                raise CellError(f"stopped after {bench.wall_limit_s:.0f} s of wall time") from None
-    except NoMoreChildren:
-        raise CellError("the run was stopped") from None
-    finally:
-        if user is not None:
-            take_back(place, owner)
-    if guests.stopped:
-        raise CellError("the run was stopped")
-    wall_s = time.monotonic() - started
+    stopped, wall_s = run_guest(bench.kernel, place, bench.seed, MEMORY_MIB, bench.wall_limit_s, guests, drop_root=True)
+    if stopped:
+        raise CellError(stopped)
     try:
         record = read_record(place / RECORD)
     except (OSError, ValueError) as error:
@@ -74,13 +56,3 @@ def shell_output(place: Path) -> str:
     """What the commands printed."""
     file = place / _SHELL
     return file.read_text(errors="replace") if file.is_file() else ""
-
-
-def last_line(place: Path) -> str:
-    """The last words of the guest's console."""
-    for name in ("console.txt", "log.txt"):
-        path = place / name
-        lines = path.read_text(errors="replace").split("\n") if path.is_file() else []
-        if said := [line for line in lines if line.strip()]:
-            return said[-1].strip()
-    return "nothing"
