@@ -22,8 +22,11 @@ CUTS = (0.3, 1, 5, 20, 60, 300)
 AFTER_S = 90
 """Of a cell after its outage: the longest RTO of Linux and more."""
 SLOW_START_S = 1.5
+RESTART_S = 5
+PORT = 38412
 GAPS = {"quiet": "1 s", "busy": "50 ms"}
-"""Mean gaps between messages, each way."""
+"""Mean gaps between messages, each way, of the cells so called."""
+USUAL_GAP = "200 ms"
 FORMAT = 1
 TICK_NS = 10_000_000
 LATEST = 1 + LATENESS_RATIO
@@ -111,6 +114,12 @@ def check_spec(a: Side, b: Side, network: SctpNetwork) -> dict[str, Any]:
     names = [f"p{number + 1}" for number in range(network.paths)]
     link = {"between": ["a", "b"], "rtt": network.rtt, "rate": network.rate, "queue": "1000 packets"}
     cases = _cases(a, b, network)
+    for name, case in cases.items():
+        if name != "restart":  # where two directions would go on after it is not known
+            flow = case.setdefault("flow", {}).setdefault("s", {})
+            gap = {"exponential": GAPS.get(name.rpartition("-")[2], USUAL_GAP)}
+            flow["messages"] = flow.get("messages", {}) | {"gaps": gap}
+            flow["reverse"] = {"gaps": gap, "sizes": network.message}
     return {
         "format": 1,
         "name": "sctp-check",
@@ -126,9 +135,7 @@ def check_spec(a: Side, b: Side, network: SctpNetwork) -> dict[str, Any]:
                 "paths": names,
                 "message_size": network.message,
                 "late": "1 s",
-                "messages": {"gaps": {"exponential": "200 ms"}},
-                "reverse": {"gaps": {"exponential": "200 ms"}, "sizes": network.message},
-                "sender": a.options(connects=True),
+                "sender": a.options(connects=True) | {"reconnect": "off"},
                 "receiver": b.options(connects=False),
             }
         },
@@ -145,7 +152,8 @@ def _cases(a: Side, b: Side, network: SctpNetwork) -> dict[str, dict[str, Any]]:
         return {"event": {"fault": event}, "duration": f"{FAULT_S + length_s + AFTER_S:g} s"}
 
     cases: dict[str, dict[str, Any]] = {
-        **{case: _gaps(gap, seconds) for (case, gap), seconds in zip(GAPS.items(), (QUIET_S, BUSY_S), strict=True)},
+        "quiet": {"duration": f"{QUIET_S} s"},
+        "busy": {"duration": f"{BUSY_S} s"},
         "init-lost": {"link": {"p1": {"forward": {"drop": {"init": [1]}}}}, "duration": "60 s"},
         "cookie-lost": {"link": {"p1": {"forward": {"drop": {"cookie_echo": [1]}}}}, "duration": "60 s"},
         **{f"cut-{length:g}s": failing("cut", length) for length in CUTS},
@@ -155,15 +163,15 @@ def _cases(a: Side, b: Side, network: SctpNetwork) -> dict[str, dict[str, Any]]:
         "large-lost": failing("blackhole", 0, longer_than="600 B")
         | {"flow": {"s": {"messages": {"sizes": {"uniform": ["60 B", "1200 B"]}}}}, "duration": f"{QUIET_S} s"},
     }
+    sender = {"reconnect": "1 s", "local_port": PORT, "interval": USUAL_GAP}
+    again = {"flow": {"s": {"sender": sender}}, "duration": f"{FAULT_S + AFTER_S} s"}
+    down = {"action": "restart", "at": f"{FAULT_S} s", "for": f"{RESTART_S} s"}
+    cases["restart"] = {"event": {"fault": down | {"node": "b"}}} | again
+    stopped = {"action": "stop_reading", "flow": "s", "at": f"{FAULT_S} s", "for": "20 s"}
+    cases["reader-stops"] = {"event": {"fault": stopped}, "duration": f"{FAULT_S + AFTER_S} s"}
     for case, role, settings in _remedies(a, b, network):
-        cases[case] = _gaps(GAPS[case.rpartition("-")[2]], BUSY_S)
-        cases[case]["flow"]["s"][role] = settings
+        cases[case] = {"flow": {"s": {role: settings}}, "duration": f"{BUSY_S} s"}
     return cases
-
-
-def _gaps(gap: str, seconds: float) -> dict[str, Any]:
-    flow = {"messages": {"gaps": {"exponential": gap}}, "reverse": {"gaps": {"exponential": gap}}}
-    return {"flow": {"s": flow}, "duration": f"{seconds:g} s"}
 
 
 def _remedies(a: Side, b: Side, network: SctpNetwork) -> Iterator[tuple[str, str, dict[str, object]]]:
@@ -218,9 +226,15 @@ def _findings(done: Run, a: Side, b: Side, network: SctpNetwork) -> Iterator[Fin
         value = row["value"]
         assert value is None or isinstance(value, float)
         values[cases[str(row["cell_id"])]][str(row["flow"]), str(row["metric"])] = value
+    for row in done.table("cells"):
+        if row["outcome"] != "COMPLETED":
+            unknown = f"what happens in {row['case']} is unknown: its cell is {row['outcome']}, {row['reason']}"
+            yield Finding(unknown, 1, (str(row["cell_id"]),))
+            del ids[str(row["case"])]
     yield from _needless(values, ids, a, b, network)
     yield from _outages(values, ids)
     yield from _stuck(values, ids)
+    yield from _restart(values, ids)
     yield from _start(values, ids)
 
 
@@ -256,28 +270,20 @@ def _needless(values: Values, ids: Mapping[str, str], a: Side, b: Side, network:
 
 
 def _outages(values: Values, ids: Mapping[str, str]) -> Iterator[Finding]:
-    lost: dict[float, tuple[float, str]] = {}
-    for length in CUTS:
-        gone = _given_up(values, f"cut-{length:g}s")
-        if gone:
-            lost[length] = min(gone)
-    kept = [length for length in CUTS if length not in lost and f"cut-{length:g}s" in values]
+    tried = [length for length in CUTS if f"cut-{length:g}s" in ids]
+    lost = {length: min(gone) for length in tried if (gone := _ended(values, f"cut-{length:g}s"))}
+    kept = [length for length in tried if length not in lost and _flows_again(values, length) is not None]
     if lost:
         after, who = lost[min(lost)]
-        text = (
-            f"an outage of {in_short(min(lost), 's')} ends the association: {who} gives up after {in_short(after, 's')}"
-        )
+        text = f"an outage of {in_short(min(lost), 's')} ends the association: "
+        text += f"{who} gives up after {in_short(after, 's')}"
         text += f" (one of {in_short(max(kept), 's')} it survives)" if kept else ""
         remedy = f"a larger association_max_retrans or rto_max of {who} rides out longer outages"
         yield Finding(text, len(lost) / len(CUTS), tuple(ids[f"cut-{length:g}s"] for length in lost), remedy)
     elif kept:
         text = f"the association survives outages of up to {in_short(max(kept), 's')}"
         yield Finding(text, 0, tuple(ids[f"cut-{length:g}s"] for length in kept))
-    slow = {}
-    for length in kept:
-        flows = [values[f"cut-{length:g}s"].get((flow, "recovery_time_s")) for flow in ("s", "s.back")]
-        if known := [value for value in flows if value is not None]:
-            slow[length] = max(known)
+    slow = {length: again for length in kept if (again := _flows_again(values, length)) is not None}
     if slow:
         length = max(slow, key=lambda each: slow[each])
         lasted, later = in_short(length, "s"), in_short(slow[length], "s")
@@ -286,16 +292,24 @@ def _outages(values: Values, ids: Mapping[str, str]) -> Iterator[Finding]:
         yield Finding(text, weight, (ids[f"cut-{length:g}s"],), "a smaller rto_max shortens that" if weight else "")
 
 
-def _given_up(values: Values, case: str) -> list[tuple[float, str]]:
-    """When after the fault, and who."""
-    ends = [
-        (values.get(case, {}).get((flow, "gave_up_after_fault_s")), who) for flow, who in (("s", "A"), ("s.back", "B"))
-    ]
-    return [(after, who) for after, who in ends if after is not None]
+def _flows_again(values: Values, length: float) -> float | None:
+    """From the repair of an outage to the first new data, in the slower direction; None: one had none."""
+    found = [values[f"cut-{length:g}s"].get((flow, "recovery_time_s")) for flow in ("s", "s.back")]
+    known = [value for value in found if value is not None]
+    return max(known) if len(known) == len(found) else None
+
+
+def _ended(values: Values, case: str) -> list[tuple[float, str]]:
+    """When after the fault an end gave the association up, and which; or when A heard that it was over."""
+    found = values[case]
+    ends = [(found.get((flow, "gave_up_after_fault_s")), who) for flow, who in (("s", "A"), ("s.back", "B"))]
+    gone = [(after, who) for after, who in ends if after is not None]
+    heard = found.get(("s", "loss_noticed_s"))
+    return gone or ([] if heard is None else [(heard, "B")])
 
 
 def _stuck(values: Values, ids: Mapping[str, str]) -> Iterator[Finding]:
-    dead = {who: after for after, who in _given_up(values, "dead")}
+    dead = {who: after for after, who in _ended(values, "dead")}
     if "dead" in ids:
         said = [
             f"{who} notices after {in_short(dead[who], 's')}" if who in dead
@@ -306,12 +320,12 @@ def _stuck(values: Values, ids: Mapping[str, str]) -> Iterator[Finding]:
         weight = 0.3 if max(both) > 60 else 0.2 if max(both) > 4 * min(both) else 0
         yield Finding(f"a peer that vanishes: {', '.join(said)}", weight, (ids["dead"],))
     if "large-lost" in ids and (share := values["large-lost"].get(("s", "late_messages_ratio"))) is not None:
-        gone = _given_up(values, "large-lost")
+        gone = _ended(values, "large-lost")
         text = f"where packets above 600 B vanish, {percent(share, 2)} of A's messages come late or never; "
         text += f"{gone[0][1]} gives up after {in_short(gone[0][0], 's')}" if gone else "nobody gives up"
         yield Finding(text, 0.25 if not gone else 0.05, (ids["large-lost"],), "path MTU discovery, or path_mtu")
     for case, what in (("one-way", "5 s in which only A's packets are lost"), ("flap", "cuts of 1 s each 4 s")):
-        gone = _given_up(values, case)
+        gone = _ended(values, case)
         if case not in ids:
             continue
         if gone:
@@ -320,6 +334,24 @@ def _stuck(values: Values, ids: Mapping[str, str]) -> Iterator[Finding]:
             waits = [values[case].get((flow, "longest_message_delay_s")) for flow in ("s", "s.back")]
             if known := [wait for wait in waits if wait is not None]:
                 yield Finding(f"{what}: a message waits {in_short(max(known), 's')} at most", 0, (ids[case],))
+
+
+def _restart(values: Values, ids: Mapping[str, str]) -> Iterator[Finding]:
+    if "restart" in ids:
+        back = values["restart"].get(("s", "reconnect_time_s"))
+        text = f"B restarts, {RESTART_S} s long: "
+        if back is None:
+            yield Finding(f"{text}the association never comes back", 0.9, (ids["restart"],))
+        else:
+            late = back - RESTART_S
+            text += f"A is connected again {in_short(late, 's')} after B is up (A tries each second)"
+            yield Finding(text, 0.1 if late > RESTART_S else 0, (ids["restart"],))
+    if "reader-stops" in ids:
+        text = "A's messages are not read for 20 s: "
+        if gone := _ended(values, "reader-stops"):
+            yield Finding(f"{text}{gone[0][1]} gives up after {in_short(gone[0][0], 's')}", 0.3, (ids["reader-stops"],))
+        else:
+            yield Finding(f"{text}the association stays", 0, (ids["reader-stops"],))
 
 
 def _start(values: Values, ids: Mapping[str, str]) -> Iterator[Finding]:

@@ -132,11 +132,12 @@ def payload_check(
     if delivery is None:
         return [*checks, Check(name, False, "the receiver's interfaces were not captured")]
     deliverable = int(delivery.payload_bytes.sum())
-    # a sender that receives too stops reading when it stops sending, at some moment of that instant, or when its own
-    # transport gave the connection up: what comes afterwards meets no socket
+    # a sender that receives too stops reading when it stops sending, at some moment of that instant
     stop_ns = None if summary.arrived is None else flow.stop_ns
-    if summary.arrived is not None and summary.reason in ENDED_EARLY:
-        stop_ns = min(summary.t_ns - t0_monotonic_ns, summary.t_ns if stop_ns is None else stop_ns)
+    # what comes after the end of the connection meets no socket
+    if summary.reason in (ENDED_EARLY if summary.arrived else ENDED_EARLY[:1]):
+        ended_ns = summary.t_ns - t0_monotonic_ns
+        stop_ns = ended_ns if stop_ns is None else min(stop_ns, ended_ns)
     least = deliverable if stop_ns is None else int(delivery.payload_bytes[delivery.delivery_ns <= stop_ns].sum())
     detail = f"application {read} B, deliverable on the wire {deliverable} B, new on the wire {new_bytes} B"
     return [*checks, Check(name, least <= read <= deliverable, detail)]
