@@ -40,6 +40,8 @@ SERIES_TITLES = {
     "jain_index": "Jain's fairness index",
     "running_flows": "flows that run",
 }
+FEW = 4
+"""Curves that look alike, of which each can still be followed."""
 MOST_SAID = 12
 """Curves that are said in words."""
 SHOWN_ROWS = 2000
@@ -129,7 +131,7 @@ def time_figure(data: RunData, figure: TimeSeries) -> Drawing | None:
         place = tuple(
             rows[0].get(axis, "-") if axis != FLOW else flow_shown(data, figure, rows[0]) for axis in figure.panels
         )
-        line = _curve(data, figure, cell, key, rows, factors, divisor, thin=many[cell, key] > 1)
+        line = _curve(data, figure, cell, key, rows, factors, divisor, thin=many[cell, key] > FEW)
         panels.setdefault(place, []).append(line)
         first.setdefault(place, cell)
     drawn = [value for lines in panels.values() for line in lines for value in line.y]

@@ -133,7 +133,7 @@ def grid_canvas(grid: Grid, looks: Mapping[str, Look]) -> Canvas:
             axes.remove()
         elif number + across >= len(grid.panels):  # the last of its column has the marks that all share
             axes.tick_params(labelbottom=True)
-    canvas.supxlabel(_plain(grid.x.label), fontsize=7.5)
+    every[len(grid.panels) - 1 - (len(grid.panels) - 1) % across // 2].set_xlabel(_plain(grid.x.label))
     canvas.supylabel(textwrap.fill(_plain(grid.y.label), LABEL_LETTERS * down), fontsize=7.5)
     if variants:
         handles = [Line2D([], [], **_line_style(looks[key], 0)) for key in variants]
