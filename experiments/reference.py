@@ -19,7 +19,7 @@ import sys
 import tarfile
 import textwrap
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,8 @@ RULE = (
 )  # fmt: skip
 """Fields of a claim that decide what is measured, and what it is held against."""
 Row = dict[str, str]
+NO_LEVEL = "-"
+"""A factor's level where it does not apply: a selector for the usual level takes it too."""
 
 
 def keep(path: Path) -> str:
@@ -187,14 +189,22 @@ def claims_of(today: Sequence[Claim], of_the_run: Sequence[Claim]) -> dict[str, 
     today, as it was.
     """
     claims = {claim.id: claim for claim in today if not claim.condition}
+    known = {factor for claim in of_the_run for side in (*claim.a, *claim.b) for factor in side}
     for claim in of_the_run:
-        if not claim.condition and _rule(claim) != _rule(claims.get(claim.id)):
+        if not claim.condition and _rule(claim, known) != _rule(claims.get(claim.id), known):
             claims[claim.id] = claim
     return claims
 
 
-def _rule(claim: Claim | None) -> list[Any]:
-    return [getattr(claim, key, None) for key in RULE]
+def _rule(claim: Claim | None, known: Collection[str]) -> list[Any]:
+    """What decides what a claim measures. A factor that the run did not know is at its usual level there."""
+    rule = {key: getattr(claim, key, None) for key in RULE}
+    for key in ("a", "b"):
+        rule[key] = [
+            {factor: levels for factor, levels in side.items() if factor in known or NO_LEVEL not in levels}
+            for side in rule[key] or ()
+        ]
+    return list(rule.values())
 
 
 def _items(text: str) -> list[str]:
