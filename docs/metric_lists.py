@@ -20,6 +20,7 @@ FLOWS = {
     "connection": "TCP, MPTCP, SCTP",
     "TCP": "TCP, MPTCP",
     "messages": "netwarp's own senders",
+    "datagrams": "netwarp's own UDP",
     "cell": "of the cell",
     "group": "of groups",
     "measured": "of flows and links, with [measure]",

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "datagrams.h"
 #include "decode.h"
 #include "checksum.h"
 #include "analyzer.h"
@@ -217,6 +218,15 @@ static void claim_fragments(struct nwa *a, const struct datagram *d, const struc
 	}
 }
 
+/* A packet of no flow. */
+static __attribute__((noinline)) void take_other(struct nwa *a, const struct packet *p, uint32_t path,
+						 uint8_t path_direction, bool whole, const struct findings *f)
+{
+	conversation_count(a, p, path, path_direction, whole, f);
+	if (whole)
+		datagram_take(a, p, path, path_direction);
+}
+
 static void take_packet(struct nwa *a, uint32_t source)
 {
 	const struct file *file = &a->files[source];
@@ -267,7 +277,7 @@ static void take_packet(struct nwa *a, uint32_t source)
 		flow_count(a, &p, path, path_direction, &f);
 	else if (path != NWA_NONE && !(p.marks & NWA_MARK_COPY) &&
 		 (!(p.marks & NWA_MARK_FRAGMENT) || p.marks & NWA_MARK_REASSEMBLED))
-		conversation_count(a, &p, path, path_direction, whole, &f);
+		take_other(a, &p, path, path_direction, whole, &f);
 	if (datagram && f.flow != NWA_NONE)
 		claim_fragments(a, datagram, &f);
 	count_kind(source_row(a, source), &p);

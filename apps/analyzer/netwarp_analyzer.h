@@ -22,7 +22,7 @@
 
 #include <stdint.h>
 
-#define NWA_ABI	    9
+#define NWA_ABI	    10
 #define NWA_UNKNOWN INT64_MIN
 #define NWA_NONE    UINT32_MAX
 
@@ -290,6 +290,19 @@ typedef uint8_t nwa_b1;
 	F(u1, path_direction)                                                                                \
 	F(u1, hop_limit) /* TTL */
 
+/* one row a whole datagram of UDP that carries no flow */
+#define NWA_DATAGRAM(F, P, B)                                                                                \
+	F(i8, time_ns)                                                                                       \
+	F(u8,                                                                                                \
+	  head) /* the first 8 bytes of payload, least significant first; 0 for those that are not there */  \
+	F(u4, packet)                                                                                        \
+	F(u4, path)                                                                                          \
+	F(u4, ip_bytes)                                                                                      \
+	F(u4, payload_bytes)                                                                                 \
+	F(u2, source_port)                                                                                   \
+	F(u2, destination_port)                                                                              \
+	F(u1, path_direction)
+
 /* one row an error cause of an ABORT or ERROR chunk (RFC 9260 3.3.10) */
 #define NWA_CAUSE(F, P, B)                                                                                   \
 	F(i8, time_ns)                                                                                       \
@@ -340,7 +353,8 @@ typedef uint8_t nwa_b1;
 	T(addresses, address, NWA_ADDRESS)                                                                   \
 	T(identities, identity, NWA_IDENTITY)                                                                \
 	T(causes, cause, NWA_CAUSE)                                                                          \
-	T(mptcp_options, mptcp_option, NWA_MPTCP_OPTION)
+	T(mptcp_options, mptcp_option, NWA_MPTCP_OPTION)                                                     \
+	T(datagrams, datagram, NWA_DATAGRAM)
 
 #define NWA_F(type, name) nwa_##type name;
 #define NWA_P(type, name) nwa_##type name[2];

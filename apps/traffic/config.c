@@ -15,7 +15,8 @@
 #include <unistd.h>
 
 #define BOTH	   (ROLE_SENDER | ROLE_RECEIVER)
-#define ANY	   (PROTOCOL_TCP | PROTOCOL_SCTP | PROTOCOL_MPTCP)
+#define CONNECTED  (PROTOCOL_TCP | PROTOCOL_SCTP | PROTOCOL_MPTCP)
+#define ANY	   (CONNECTED | PROTOCOL_UDP)
 #define AT(member) offsetof(struct config, member)
 #define NONE	   OPTION_NOT_GIVEN
 /* 31 bit: the kernel's buffer sizes and window are ints, and it doubles what SO_RCVBUF asks for */
@@ -28,8 +29,8 @@
 /* Columns: struct option_row. A new option also goes into orchestrator/netwarp/experiment/options.py; a test
  * reads this text. */
 static const struct option_row rows[] = {
-    {"protocol", OPTION_WORD, BOTH, ANY, AT(protocol), 0, 0, 0, "tcp|sctp|mptcp", "tcp, sctp or mptcp",
-     "sctp"},
+    {"protocol", OPTION_WORD, BOTH, ANY, AT(protocol), 0, 0, 0, "tcp|sctp|mptcp|udp",
+     "tcp, sctp, mptcp or udp", "sctp"},
     {"bind", OPTION_ADDRESSES, BOTH, ANY, AT(bind), 0, 0, 0, NULL,
      "local address; several: SCTP binds all of them, TCP and MPTCP the first. None: any address",
      "10.0.1.1"},
@@ -76,13 +77,13 @@ static const struct option_row rows[] = {
     {"window-clamp-bytes", OPTION_NUMBER, ROLE_RECEIVER, PROTOCOL_TCP, AT(window_clamp_bytes), 4096,
      BUFFER_MAX / 4, NONE, NULL,
      "the largest window ever offered, exactly: a multiple of 2, from 128 KiB on of 4, and so on", "65700"},
-    {"read-each", OPTION_FLAG, ROLE_RECEIVER, ANY, AT(read_each), 0, 0, 0, NULL,
+    {"read-each", OPTION_FLAG, ROLE_RECEIVER, CONNECTED, AT(read_each), 0, 0, 0, NULL,
      "be woken for each packet instead of once for many: the same on the wire, slower in a guest", NULL},
     {"congestion", OPTION_WORD, BOTH, PROTOCOL_TCP | PROTOCOL_MPTCP, AT(congestion), 0, 0, 0, NULL,
      "TCP_CONGESTION", "reno"},
     {"mss-bytes", OPTION_NUMBER, BOTH, PROTOCOL_TCP | PROTOCOL_SCTP, AT(mss_bytes), 88, 32767, NONE, NULL,
      "TCP_MAXSEG; SCTP_MAXSEG (the most user data of one chunk, it does not limit the packet)", "1460"},
-    {"nodelay", OPTION_FLAG, BOTH, ANY, AT(nodelay), 0, 0, 0, NULL,
+    {"nodelay", OPTION_FLAG, BOTH, CONNECTED, AT(nodelay), 0, 0, 0, NULL,
      "TCP_NODELAY, SCTP_NODELAY: do not hold back a packet that is not full", NULL},
     {"separate-sends", OPTION_FLAG, ROLE_SENDER, PROTOCOL_TCP | PROTOCOL_MPTCP, AT(separate_sends), 0, 0, 0,
      NULL, "every message in a send call of its own (SCTP always does so)", NULL},
@@ -165,42 +166,43 @@ static const struct option_row rows[] = {
      "file of messages: when each is due, its bytes and its stream (docs/formats.md, The apps), instead of "
      "--interval-ns",
      "apps/n2.sender.messages"},
-    {"duplex", OPTION_FLAG, BOTH, ANY, AT(duplex), 0, 0, 0, NULL,
+    {"duplex", OPTION_FLAG, BOTH, CONNECTED, AT(duplex), 0, 0, 0, NULL,
      "the receiver sends too, over the same connection: its options of messages are those of a sender", NULL},
-    {"peer-messages", OPTION_WORD, BOTH, ANY, AT(peer_messages), 0, 0, 0, NULL,
+    {"peer-messages", OPTION_WORD, BOTH, CONNECTED, AT(peer_messages), 0, 0, 0, NULL,
      "with --messages that answer the peer's: the file of the peer's messages", "apps/n2.receiver.messages"},
-    {"peer-total-bytes", OPTION_NUMBER, ROLE_SENDER, ANY, AT(peer_total_bytes), 1, INT64_MAX / 2, NONE, NULL,
-     "with --duplex: the receiver's --total-bytes; the connection is closed once they are here too",
+    {"peer-total-bytes", OPTION_NUMBER, ROLE_SENDER, CONNECTED, AT(peer_total_bytes), 1, INT64_MAX / 2, NONE,
+     NULL, "with --duplex: the receiver's --total-bytes; the connection is closed once they are here too",
      "1000000"},
     {"reverse-streams", OPTION_NUMBER, ROLE_RECEIVER, PROTOCOL_SCTP, AT(reverse_streams), 1, 65535, NONE,
      NULL, "with --duplex: SCTP streams that its messages go over, round robin (1 when not given)", "4"},
-    {"t0-file", OPTION_WORD, ROLE_RECEIVER, ANY, AT(t0_file), 0, 0, 0, NULL,
+    {"t0-file", OPTION_WORD, ROLE_RECEIVER, CONNECTED, AT(t0_file), 0, 0, 0, NULL,
      "with --duplex: file with T0 on CLOCK_REALTIME, read once the connection is up", "t0"},
-    {"sample-interval-ns", OPTION_NUMBER, ROLE_SENDER, ANY, AT(sample_interval_ns), 0, YEARS_100, 0, NULL,
+    {"sample-interval-ns", OPTION_NUMBER, ROLE_SENDER, CONNECTED, AT(sample_interval_ns), 0, YEARS_100, 0,
+     NULL,
      "report the transport's state that often, counted from the start; 0: never. In virtual time each sample "
      "costs some clock reads of 256 ns",
      "100000000"},
-    {"connect-deadline-ns", OPTION_NUMBER, BOTH, ANY, AT(connect_deadline_ns), 0, YEARS_100, 0, NULL,
+    {"connect-deadline-ns", OPTION_NUMBER, BOTH, CONNECTED, AT(connect_deadline_ns), 0, YEARS_100, 0, NULL,
      "give up when not connected for so long (sender: from its start; receiver: from listening); 0: when the "
      "kernel does",
      "60000000000"},
-    {"stall-deadline-ns", OPTION_NUMBER, BOTH, ANY, AT(stall_deadline_ns), 0, YEARS_100, 0, NULL,
+    {"stall-deadline-ns", OPTION_NUMBER, BOTH, CONNECTED, AT(stall_deadline_ns), 0, YEARS_100, 0, NULL,
      "give up when nothing was acknowledged (sender) or received (receiver) for so long; 0: when the kernel "
      "does",
      "120000000000"},
-    {"close", OPTION_WORD, ROLE_SENDER, ANY, AT(close), 0, 0, 0, "abort|graceful",
+    {"close", OPTION_WORD, ROLE_SENDER, CONNECTED, AT(close), 0, 0, 0, "abort|graceful",
      "at the end: graceful sends all that is queued, shuts down and waits for the peer to close; abort drops "
      "the queue. Not given: graceful with --total-bytes, else abort",
      "graceful"},
     {"local-port", OPTION_NUMBER, ROLE_SENDER, ANY, AT(local_port), 1, 65535, NONE, NULL,
      "the sender's own port, of every connection it makes; not given: the kernel's choice", "2905"},
-    {"reconnect-ns", OPTION_NUMBER, ROLE_SENDER, ANY, AT(reconnect_ns), 0, YEARS_100, NONE, NULL,
+    {"reconnect-ns", OPTION_NUMBER, ROLE_SENDER, CONNECTED, AT(reconnect_ns), 0, YEARS_100, NONE, NULL,
      "connect again so long after the connection is lost or an attempt fails; the receiver has --again. Not "
      "given: the flow ends there",
      "1000000000"},
-    {"loss-ends", OPTION_FLAG, ROLE_SENDER, ANY, AT(loss_ends), 0, 0, 0, NULL,
+    {"loss-ends", OPTION_FLAG, ROLE_SENDER, CONNECTED, AT(loss_ends), 0, 0, 0, NULL,
      "that the peer closes or aborts the connection is an end like any other, no failure", NULL},
-    {"again", OPTION_FLAG, ROLE_RECEIVER, ANY, AT(again), 0, 0, 0, NULL,
+    {"again", OPTION_FLAG, ROLE_RECEIVER, CONNECTED, AT(again), 0, 0, 0, NULL,
      "take connections one after another: a new one takes the place of the one there is; reads as with "
      "--read-each",
      NULL},
@@ -222,6 +224,8 @@ unsigned int config_protocol(const struct config *config)
 {
 	if (strcmp(config->protocol, "tcp") == 0)
 		return PROTOCOL_TCP;
+	if (strcmp(config->protocol, "udp") == 0)
+		return PROTOCOL_UDP;
 	return strcmp(config->protocol, "sctp") == 0 ? PROTOCOL_SCTP : PROTOCOL_MPTCP;
 }
 
@@ -278,6 +282,11 @@ static int check_sender(const struct option_table *table, const struct config *c
 		return options_error(table, "to", "has to be given", result);
 	if (config->to.count > 1 && config_protocol(config) == PROTOCOL_TCP)
 		return options_error(table, "to", "a TCP connection has one peer address", result);
+	if (config_protocol(config) == PROTOCOL_UDP && config->to.count > 1)
+		return options_error(table, "to", "datagrams go to one address", result);
+	if (config_protocol(config) == PROTOCOL_UDP && config->interval_ns == NONE && !config->messages)
+		return options_error(table, "interval-ns",
+				     "this or --messages has to be given: nothing holds UDP back", result);
 	if (config->reconnect_ns != NONE && config->total_bytes != NONE)
 		return options_error(table, "reconnect-ns",
 				     "not together with --total-bytes: what was under "
@@ -434,7 +443,9 @@ static void complete(struct config *config, unsigned int role)
 	if (role != ROLE_SENDER)
 		return;
 	if (!config->close)
-		config->close = config->total_bytes == NONE ? "abort" : "graceful";
+		config->close = config->total_bytes == NONE || config_protocol(config) == PROTOCOL_UDP
+				    ? "abort"
+				    : "graceful";
 	if (!config->connect && config_protocol(config) == PROTOCOL_SCTP)
 		config->connect = config->to.count > 1 ? "connectx" : "connect";
 	if (config->t0_realtime_ns == NONE)

@@ -15,6 +15,7 @@
 #define PROTOCOL_TCP   1U
 #define PROTOCOL_SCTP  2U
 #define PROTOCOL_MPTCP 4U
+#define PROTOCOL_UDP   8U
 
 /*
  * Values in base units. A number that was not given is OPTION_NOT_GIVEN, a word NULL. The members are named

@@ -204,6 +204,18 @@ void flow_close(struct flow *flow, bool abort)
 	flow->fd = flow->listen_fd = -1;
 }
 
+void flow_write_addresses(struct flow *flow)
+{
+	union address address;
+	socklen_t len = sizeof(address);
+
+	if (getsockname(flow->fd, &address.any, &len) == 0)
+		address_write_packed(&flow->out, "local", &address.any, 1);
+	len = sizeof(address);
+	if (getpeername(flow->fd, &address.any, &len) == 0)
+		address_write_packed(&flow->out, "peer", &address.any, 1);
+}
+
 void flow_write_buffers(struct flow *flow, int fd)
 {
 	int value;

@@ -9,6 +9,8 @@ const struct transport_ops *transport_of(const struct config *config)
 		return &tcp_ops;
 	case PROTOCOL_MPTCP:
 		return &mptcp_ops;
+	case PROTOCOL_UDP:
+		return &udp_ops;
 	default:
 		return &sctp_ops;
 	}

@@ -310,18 +310,6 @@ static bool tcp_admits(struct flow *flow)
 	       address_list_holds(&flow->config->peer, &peer.any, 1);
 }
 
-static void tcp_addresses(struct flow *flow)
-{
-	union address address;
-	socklen_t len = sizeof(address);
-
-	if (getsockname(flow->fd, &address.any, &len) == 0)
-		address_write_packed(&flow->out, "local", &address.any, 1);
-	len = sizeof(address);
-	if (getpeername(flow->fd, &address.any, &len) == 0)
-		address_write_packed(&flow->out, "peer", &address.any, 1);
-}
-
 static void tcp_sample(struct flow *flow)
 {
 	struct tcp *tcp = flow->state;
@@ -409,7 +397,8 @@ static void tcp_close(struct flow *flow, bool abort)
 #define SHARED_OPS                                                                                           \
 	.open = tcp_open, .listen = flow_listen, .accept = tcp_accept, .connect = tcp_connect,               \
 	.connected = tcp_connected, .send = tcp_send, .recv = tcp_recv, .in_force = tcp_in_force,            \
-	.admits = tcp_admits, .addresses = tcp_addresses, .shutdown = tcp_shutdown, .close = tcp_close
+	.admits = tcp_admits, .addresses = flow_write_addresses, .shutdown = tcp_shutdown,                   \
+	.close = tcp_close
 
 const struct transport_ops tcp_ops = {
     .name = "tcp",

@@ -113,7 +113,7 @@ static inline bool flow_receives(const struct flow *flow)
 	return flow->role == ROLE_RECEIVER || flow->config->duplex;
 }
 
-extern const struct transport_ops tcp_ops, mptcp_ops, sctp_ops;
+extern const struct transport_ops tcp_ops, mptcp_ops, sctp_ops, udp_ops;
 
 /* Write the records `connected` and `in_force`; sets flow->established. */
 void flow_connected(struct flow *flow, int64_t t_ns);
@@ -165,6 +165,9 @@ enum flow_io flow_accept(struct flow *flow);
 void flow_abort(struct flow *flow);
 /* Close both sockets; the connection in order, or by an abort (SO_LINGER with 0 s). */
 void flow_close(struct flow *flow, bool abort);
+
+/* Write the members `local` and `peer` of a socket with one address at each end. */
+void flow_write_addresses(struct flow *flow);
 
 /* The error of a sender that receives payload: its peer is not netwarp's receiver. */
 #define FLOW_UNEXPECTED "the peer sends payload: it is no receiver"

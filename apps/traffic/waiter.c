@@ -94,7 +94,13 @@ void waiter_close(struct waiter *waiter)
 
 int waiter_watch(struct waiter *waiter, int fd, bool write)
 {
-	return watch(waiter, fd, EPOLLIN | EPOLLRDHUP | EPOLLET | (write ? EPOLLOUT : 0U));
+	struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET | (write ? EPOLLOUT : 0U),
+				    .data.fd = fd};
+
+	if (epoll_ctl(waiter->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0)
+		return 0;
+	/* UDP's listening socket is its connection's too */
+	return errno == EEXIST ? epoll_ctl(waiter->epoll_fd, EPOLL_CTL_MOD, fd, &event) : -1;
 }
 
 static int arm(struct waiter *waiter, int64_t at_ns)

@@ -75,7 +75,7 @@ class Messages(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     times: `gaps`: each is due a gap after the one before, the first a gap after the flow's start; `think`: a time after
     a message of the other end has arrived; `file`: `rows` has them. wait: the gaps or the thinking times. burst: that
     many are due at each instant. on, off: gaps pass in turn during a time `on` and stand still during a time `off`.
-    largest_bytes: a larger size is cut to it. streams: of SCTP, round robin.
+    largest_bytes, least_bytes: other sizes are cut to these. streams: of SCTP, round robin.
     """
 
     times: Times
@@ -87,6 +87,7 @@ class Messages(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     on: Law | None = None
     off: Law | None = None
     rows: tuple[Row, ...] = ()
+    least_bytes: int = 1
 
     @property
     def random(self) -> bool:
@@ -122,7 +123,8 @@ def message_rows(messages: Messages, seed: int, flow: str, span_ns: int, cycle_n
         times: Iterator[int] = (_whole_us(wait) for wait in itertools.islice(waits, most))
     else:
         times = _due(messages, waits, draw, span_ns)
-    sizes = (min(messages.largest_bytes, max(1, round(size))) for size in messages.sizes.draws(draw["sizes"]))
+    least, most = messages.least_bytes, messages.largest_bytes
+    sizes = (min(most, max(least, round(size))) for size in messages.sizes.draws(draw["sizes"]))
     streams = itertools.cycle(range(messages.streams))
     return list(zip(times, sizes, streams))  # noqa: B905  sizes and streams have no end
 

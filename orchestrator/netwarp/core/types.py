@@ -21,7 +21,7 @@ from .units import Quantity, format_quantity
 
 NodeKind = Literal["host", "router", "switch"]
 Protocol = Literal["tcp", "sctp", "mptcp", "udp", "icmp"]
-"""netwarp's own apps speak the first three; programs of the user's also the others."""
+"""netwarp's own apps speak all but ICMP, programs of the user's all but MPTCP."""
 DirectionName = Literal["forward", "backward"]
 Layer = Literal["ip", "ethernet"]
 Distribution = Literal["uniform", "normal", "pareto", "paretonormal"]
@@ -384,9 +384,7 @@ class Flow(Frozen, frozen=True):
 
     @property
     def is_datagrams(self) -> bool:
-        """True if its packets carry no sequence numbers, so that the analyser cannot tell new payload from repeated
-        payload.
-        """
+        """True if its packets carry no sequence numbers of a transport: of UDP and ICMP."""
         return self.protocol in ("udp", "icmp")
 
 
@@ -429,7 +427,8 @@ def closing(flow: Flow) -> OptionValue:
     """How netwarp's own sender closes: "abort" or "graceful"; unless the spec says it, a flow that ends by time
     aborts, and one that ends by bytes waits until they have arrived.
     """
-    return flow.sender_options.get("close", "abort" if flow.total_bytes is None else "graceful")
+    graceful = flow.total_bytes is not None and flow.protocol != "udp"
+    return flow.sender_options.get("close", "graceful" if graceful else "abort")
 
 
 OF_TRACE = ".trace"

@@ -26,6 +26,7 @@ WINDOW_MAX = 65535
 RFC3390 = "rfc3390"
 """The initial window that RFC 3390 gives for the flow's segments, in place of a number of packets."""
 _ALL, _TCP, _SCTP = ("tcp", "sctp", "mptcp"), ("tcp", "mptcp"), ("sctp",)
+_ANY = (*_ALL, "udp")
 _BOTH, _SENDER = ("sender", "receiver"), ("sender",)
 _BUFFER = quantity("data", "bdp", example='"65536 B" or "1 bdp"', low=2048, high=BUFFER_MAX)
 _WINDOW = quantity("data", "bdp", example='"65700 B" or "1 bdp"', low=4096, high=BUFFER_MAX // 4)
@@ -80,8 +81,8 @@ class Option:
 
 
 OPTIONS: dict[str, Option] = {
-    "rcvbuf": Option("rcvbuf_bytes", _BUFFER),
-    "sndbuf": Option("sndbuf_bytes", _BUFFER),
+    "rcvbuf": Option("rcvbuf_bytes", _BUFFER, _ANY),
+    "sndbuf": Option("sndbuf_bytes", _BUFFER, _ANY),
     "window_clamp": Option("window_clamp_bytes", _WINDOW, ("tcp",), ("receiver",)),
     "congestion": Option("congestion", Field("name", '"reno"'), _TCP),
     "mss": Option("mss_bytes", quantity("data", example='"1460 B"', low=88, high=32767), ("tcp", "sctp")),
@@ -126,9 +127,9 @@ OPTIONS: dict[str, Option] = {
     "pacing_rate": Option(
         "pacing_rate_bit_s", quantity("rate", example='"2 Mbit/s"', low=8, high=10**12), ("tcp",), _SENDER
     ),
-    "interval": Option("interval_ns", SCHEDULE["interval"], _ALL, _SENDER),
-    "message_rate": Option("interval_ns", SCHEDULE["message_rate"], _ALL, _SENDER),
-    "burst": Option("burst_bytes", SCHEDULE["burst"], _ALL, _SENDER),
+    "interval": Option("interval_ns", SCHEDULE["interval"], _ANY, _SENDER),
+    "message_rate": Option("interval_ns", SCHEDULE["message_rate"], _ANY, _SENDER),
+    "burst": Option("burst_bytes", SCHEDULE["burst"], _ANY, _SENDER),
     "sample_interval": Option("sample_interval_ns", quantity("time", example='"10 ms"', high=3600 * S), _ALL, _SENDER),
     "tracepoints": Option("tracepoints", _SWITCH, _ALL, _SENDER),
     "arch": Option("arch", Field("choice", '"arm64"', choices=("arm64",)), _ALL, _SENDER),
@@ -137,7 +138,7 @@ OPTIONS: dict[str, Option] = {
     "reconnect": Option(
         "reconnect_ns", quantity("time", example='"1 s"', high=86400 * S), _ALL, _SENDER, off="loss_ends"
     ),
-    "local_port": Option("local_port", _count("2905", 1), _ALL, _SENDER),
+    "local_port": Option("local_port", _count("2905", 1), _ANY, _SENDER),
     "stall_deadline": Option("stall_deadline_ns", _DEADLINE),
     "close": Option("close", Field("choice", '"abort"', choices=("abort", "graceful")), _ALL, _SENDER),
 }

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from ..captures.time_spans import bin_s
 from ..core.errors import CaptureError, StoreError
@@ -27,6 +28,7 @@ from .capture_point import CapturePoint, captured_links, read_point
 from .cell_records import CellRecords, kernel_counters, read_cell_records
 from .checks import (
     capture_checks,
+    datagrams_check,
     memory_check,
     missing_check,
     payload_check,
@@ -36,13 +38,16 @@ from .checks import (
     utilization_check,
     within_clocks,
 )
+from .datagram_flows import datagram_flow_of, token_of
 from .event_rows import flow_events, timeline_events
 from .fairness import convergence_times, courses, windows_of
 from .flow_packets import check_ports, packets_at_both_ends
 from .groups import flow_metrics, without_values
 from .groups.counters import agent_metrics, aqm_metrics, counted_at_end, cpu_metrics, mark_checks, policer_metrics
+from .groups.datagrams import datagram_flow_metrics, datagram_window
 from .groups.flow_groups import group_metrics
 from .groups.flow_sharing import flow_sharing_metrics, jain_index
+from .groups.messages import message_metrics
 from .groups.physics import lone_queue
 from .groups.traffic import datagram_metrics, datagrams_at
 from .kernel_samples import path_traces, read_samples, read_trace, trace_check, with_thresholds
@@ -265,11 +270,15 @@ def _flow(
     sender, receiver, path_names = packets_at_both_ends(
         flow, points.get(flow.sender), points.get(flow.receiver), ready.t0_realtime_ns, killed_ns(cell, flow.receiver)
     )
-    if flow.is_datagrams:
+    if flow.is_datagrams and flow.program is not None:
         return _datagrams(cell, flow, points.get(flow.receiver), records)
     sender_records, checks = _app_records(directory, flow, "sender")
     receiver_records, more = _app_records(directory, flow, "receiver")
     checks += more
+    if flow.is_datagrams:
+        ends = (points.get(flow.sender), points.get(flow.receiver))
+        found = _own_datagrams(cell, flow, ends, records, sender_records, receiver_records)
+        return dataclasses.replace(found, checks=checks + found.checks)
     end = sender or receiver
     peers = {address: path_names[index] for address, index in (end.peers if end else {}).items()}
     traces = path_traces(read_trace(directory.trace), flow, peers, _mss(sender_records), ready.t0_monotonic_ns)
@@ -335,6 +344,36 @@ def _datagrams(cell: Cell, flow: Flow, receiver: CapturePoint | None, records: C
     checks = program_check(flow) + utilization_check(cell, flow, metrics)
     curves = make_series.datagram_series(flow, t_ns, ip_bytes, cell)
     return _FlowResult(FlowObservation(cell, flow), metrics, curves, [], [], checks)
+
+
+def _own_datagrams(
+    cell: Cell,
+    flow: Flow,
+    points: tuple[CapturePoint | None, CapturePoint | None],
+    records: CellRecords,
+    sender_records: list[AppRecord],
+    receiver_records: list[AppRecord],
+) -> _FlowResult:
+    """A flow of netwarp's own UDP: what became of each datagram, by its number."""
+    metrics, (sender, receiver), token = without_values(flow), points, token_of(sender_records)
+    observation = FlowObservation(cell, flow, sender_records=sender_records)
+    nothing = np.zeros(0, dtype=np.int64)
+    if sender is None or receiver is None or token is None:
+        metrics |= message_metrics(observation)
+        curves = make_series.datagram_series(flow, nothing, nothing, cell)
+        return _FlowResult(observation, metrics, curves, [], [], payload_check(flow, None, 0, receiver_records, 0))
+    datagrams = datagram_flow_of(cell, flow, sender, receiver, token, records.ready.t0_realtime_ns)
+    window = datagram_window(flow, datagrams)
+    observation = dataclasses.replace(
+        observation, datagrams=datagrams, window=window, t0_monotonic_ns=records.ready.t0_monotonic_ns
+    )
+    t_ns, ip_bytes = datagrams.arrived.t_ns, datagrams.arrived.ip_bytes
+    metrics |= datagram_metrics(cell, flow, t_ns, ip_bytes, window) | datagram_flow_metrics(flow, datagrams, window)
+    metrics |= message_metrics(observation)
+    checks = datagrams_check(flow, datagrams, sender_records, receiver_records)
+    checks += utilization_check(cell, flow, metrics)
+    curves = make_series.datagram_series(flow, t_ns, ip_bytes, cell)
+    return _FlowResult(observation, metrics, curves, [], [], checks)
 
 
 def _mss(records: list[AppRecord]) -> int | None:

@@ -22,6 +22,7 @@ from ..store.app_records import AppRecord, Options, Summary
 from ..store.init_records import Capture, Ready
 from ..store.ndjson import last
 from .capture_point import CapturePoint
+from .datagram_flows import DatagramFlow
 from .delivery import Delivery
 from .flow_packets import FlowPackets
 from .planned_paths import rates_change, route_of
@@ -143,6 +144,27 @@ def payload_check(
     return [*checks, Check(name, least <= read <= deliverable, detail)]
 
 
+def datagrams_check(
+    flow: Flow, datagrams: DatagramFlow, sender: list[AppRecord], receiver: list[AppRecord]
+) -> list[Check]:
+    """Checks both applications' counts of payload against the captures at their own interfaces. Datagrams may be
+    missing; none may be altered, read and not captured, or captured and not read.
+    """
+    sent, got = last(sender, Summary), last(receiver, Summary)
+    wire = int(datagrams.arrived.payload_bytes[datagrams.arrived.first].sum())
+    left = int(datagrams.sent.payload_bytes.sum())
+    read = None if got is None else got.unique_bytes
+    corrupt = 0 if got is None else got.corrupt_bytes
+    taken = None if sent is None else sent.sent_bytes
+    return [
+        Check(f"pattern {flow.name}", not corrupt, f"{corrupt} wrong bytes" if corrupt else f"{read} B as sent"),
+        Check(f"payload {flow.name}", read == wire, f"application {read} B, arrived on the wire {wire} B"),
+        Check(
+            f"sent {flow.name}", taken is not None and left <= taken, f"the kernel took {taken} B, on the wire {left} B"
+        ),
+    ]
+
+
 def program_check(flow: Flow) -> list[Check]:
     """A program of the user's own gives no count to compare with the wire: the check says so and passes."""
     detail = "not checked: the flow is a program of the user's own, which gives no account of its payload"
@@ -225,7 +247,8 @@ FROM_AN_EVENT = frozenset({
 BETWEEN_ENDS = frozenset({
     "completion_time_s", "longest_message_delay_s", "queue_wait_mean_s", "queue_wait_max_s", "queue_error_s",
     "all_run_s", "silence_s", "message_delay_mean_s", "message_delay_p50_s", "message_delay_p95_s",
-    "message_delay_p99_s", "message_delay_p999_s",
+    "message_delay_p99_s", "message_delay_p999_s", "one_way_delay_min_s", "one_way_delay_mean_s",
+    "one_way_delay_p50_s", "one_way_delay_p95_s", "one_way_delay_p99_s", "one_way_delay_max_s",
 })  # fmt: skip
 """Times between the two ends of a flow, or from T0 to the end that has not begun it."""
 

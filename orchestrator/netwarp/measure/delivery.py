@@ -32,6 +32,7 @@ from ..captures.native import Bools, Floats, Ints, Rows
 from ..captures.sctp.messages import Messages, messages
 from ..core.types import Flow
 from ..core.wire import ABORT, ACK, FIN, FIRST, MP_FASTCLOSE, MP_TCPRST, RST
+from .datagram_flows import DatagramFlow
 from .flow_packets import FlowPackets
 from .timetable import NEVER, Timetable
 
@@ -316,6 +317,13 @@ class SentMessages:
             return None
         by = np.minimum(self.delivered_ns, end_ns)
         return int((by - self.due_ns > limit_ns).sum())
+
+
+def datagram_messages(datagrams: DatagramFlow, timetable: Timetable) -> SentMessages:
+    """The messages of netwarp's own UDP, each a datagram, delivered when it arrives."""
+    numbers = datagrams.sent.number
+    due = timetable.due(int(numbers.max(initial=-1)) + 1)
+    return SentMessages(datagrams.sent.t_ns if due is None else due[numbers], datagrams.arrived_ns)
 
 
 def stream_messages(flow: Flow, sender: FlowPackets, delivery: Delivery, timetable: Timetable) -> SentMessages | None:

@@ -18,7 +18,8 @@ from ..store.derived import PageObject
 from ..store.init_records import Exit
 from ..store.ndjson import last, of_kind
 from ..testbed.message_files import listed, rows_of
-from .delivery import Delivery, SentMessages, delivered, messages_of, stream_messages
+from .datagram_flows import DatagramFlow
+from .delivery import Delivery, SentMessages, datagram_messages, delivered, messages_of, stream_messages
 from .flow_packets import FlowPackets, PacketColumns
 from .kernel_samples import PathSamples
 from .page_objects import page_objects
@@ -89,6 +90,9 @@ class FlowObservation:
     peer: FlowObservation | None = None
     """Of a flow whose messages answer those of the other direction: that direction, with no `peer` of its own."""
 
+    datagrams: DatagramFlow | None = None
+    """Of netwarp's own UDP: its datagrams."""
+
     _known: dict[Callable[..., object], object] = dataclasses.field(default_factory=dict, repr=False)
 
     def once(self, function: Callable[[FlowObservation], Result]) -> Result:
@@ -119,6 +123,8 @@ class FlowObservation:
     @functools.cached_property
     def messages(self) -> SentMessages | None:
         """The messages of netwarp's own programs; None where the captures do not tell them."""
+        if self.datagrams is not None:
+            return datagram_messages(self.datagrams, self.timetable)
         if self.sender is None or self.receiver is None or self.delivery is None:
             return None
         if of_kind(self.sender_records, Lost):  # each connection has messages of its own

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -29,11 +29,15 @@ _OF_WHAT_IS_SENT = ("unordered", "ppid")
 _PARTIAL = ("lifetime_ns", "max_retransmissions")
 
 
-def largest_message(protocol: Protocol, mtu: int, options: Mapping[str, OptionValue]) -> int:
-    """The largest message that an end can send."""
+UDP_BYTES, LEAST_DATAGRAM_BYTES = 8, 8
+"""UDP's header; the bytes of a payload with the number of its message (docs/formats.md, The payload)."""
+
+
+def largest_message(protocol: Protocol, room: int, options: Mapping[str, OptionValue]) -> int:
+    """The largest message that an end can send. room: bytes of a packet behind its IP header on every path."""
     if protocol == "sctp":
         return int(options.get("sndbuf_bytes", SCTP_SNDBUF_BYTES))
-    return LARGEST_MESSAGE
+    return room - UDP_BYTES if protocol == "udp" else LARGEST_MESSAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,8 @@ class FlowMessages:
         if described is None:
             return flow
         size = described.message_bytes
+        if flow.protocol == "udp":
+            described = self._datagrams(flow, described)
         if size is not None and reader.has("message_size") and size != flow.message_bytes:
             reader.problem("messages", "message_size says the size already: leave it or sizes out")
         late = reader.whole("late")
@@ -79,6 +85,25 @@ class FlowMessages:
             reverse=msgspec.UNSET if reverse is None else reverse,
             late_ns=msgspec.UNSET if late is None else late,
         )
+
+    def _datagrams(self, flow: Flow, described: Described) -> Described:
+        """What holds for the messages of UDP, of which each is a datagram."""
+        reader, largest = self.reader, self.largest_bytes["sender"]
+        size = described.message_bytes or flow.message_bytes
+        burst = [int(each) for each in str(described.options.get("burst_bytes", size)).split(",")]
+        if reader.has("reverse"):
+            reader.problem("reverse", "UDP has no connection for both ends; write a second flow, from the receiver")
+        if described.messages is None and not described.options:
+            reader.problem("protocol", f"nothing holds UDP back: say when it sends; for example messages = {EXAMPLE}")
+        if not min(burst) >= LEAST_DATAGRAM_BYTES or max(burst) > largest:
+            said = f"a datagram has {LEAST_DATAGRAM_BYTES} B (its number) to {largest} B (one packet of the path)"
+            reader.problem("messages" if reader.has("messages") else "message_size", said)
+        messages = described.messages
+        if messages is not None and any(row[1] < LEAST_DATAGRAM_BYTES for row in messages.rows):
+            reader.problem("messages", f"a datagram has {LEAST_DATAGRAM_BYTES} B or more: its number")
+        if messages is None:
+            return described
+        return replace(described, messages=msgspec.structs.replace(messages, least_bytes=LEAST_DATAGRAM_BYTES))
 
     def _forward(self, flow: Flow) -> Described | None:
         reader, sends = self.reader, self.reader.item.get("messages")

@@ -34,15 +34,11 @@ LEAST_MTU_BYTES = {"tcp": 88, "sctp": 512, "mptcp": 576, "udp": 68, "icmp": 68}
 (net/sctp/constants.h), at 256 B no association comes about; mptcp: smaller ones were not tried; else IPv4's own."""
 
 
-_READY = {
-    "icmp": 'program = "ping"',
-    "udp": 'program = "iperf3" with --backend guest or netns; on the virtual clock only a program of your own that'
-    " does not spin on the clock (docs/limitations.md)",
-}
-"""Ready-made programs of the protocols that netwarp's own apps do not speak."""
 OF_OTHER_FLOWS = ("bytes", "message_size", "messages", "reverse", "late", "switch_primary", "program")
 """Keys of a flow that mean nothing to pages."""
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
+UDP_BYTES = 8
+"""Header of RFC 768."""
 SPOKEN: tuple[Protocol, ...] = ("tcp", "sctp", "udp", "icmp")
 OF_OUR_APPS = ("bytes", "message_size", "messages", "reverse", "late", "sender", "receiver", "switch_primary")
 """Keys of a flow that mean nothing to a program of the user's own."""
@@ -153,7 +149,8 @@ class Flows:
             sender_options=options["sender"],
             receiver_options=options["receiver"],
         )
-        largest = {role: largest_message(protocol, mtu, given) for role, given in options.items()}
+        room = room_of(routes)
+        largest = {role: largest_message(protocol, room, given) for role, given in options.items()}
         default = {"sender": message, "receiver": self._full_packet(protocol, routes, options["receiver"])}
         if not page:
             flow = FlowMessages(reader, options, default, largest).add(flow)
@@ -205,12 +202,8 @@ class Flows:
 
     def _protocol(self, reader: Reader) -> Protocol | None:
         text = reader.text("protocol") if reader.need("protocol") else None
-        if text in ("udp", "icmp") and not reader.has("program"):
-            reader.problem(
-                "protocol",
-                f"netwarp's own sender and receiver speak tcp, sctp, mptcp; {text} needs a program; for example "
-                f"{_READY[text]}",
-            )
+        if text == "icmp" and not reader.has("program"):
+            reader.problem("protocol", 'icmp needs a program that speaks it; for example program = "ping"')
         return next((protocol for protocol in PROTOCOLS if protocol == text), None)
 
     def _times(self, reader: Reader) -> tuple[int, int | None, int | None]:
@@ -244,7 +237,7 @@ class Flows:
     def _full_packet(protocol: Protocol, routes: Sequence[Route], options: Mapping[str, OptionValue]) -> int:
         """The payload of a full packet."""
         if protocol != "sctp":
-            return room_of(routes) - TCP_BYTES
+            return room_of(routes) - (UDP_BYTES if protocol == "udp" else TCP_BYTES)
         asked = options.get("path_mtu_bytes")
         return (room_of(routes, None if asked is None else int(asked)) - SCTP_BYTES - CHUNK_BYTES) // 4 * 4
 
@@ -404,9 +397,12 @@ def own_program(protocol: Protocol, paths: int, start_ns: int, stop_ns: int | No
 
 
 def check_datagrams_differ(others: Iterable[Flow], flow: Flow, reader: Reader) -> None:
-    """Reports two flows of datagrams with the same protocol and addresses: captures could not tell them apart."""
+    """Reports two flows of datagrams with the same protocol and addresses of which one is a program's: captures could
+    not tell them apart.
+    """
     for other in others:
         same = {flow.sender, flow.receiver} == {other.sender, other.receiver} and other.paths == flow.paths
-        if flow.is_datagrams and other.protocol == flow.protocol and same:
+        program = flow.program is not None or other.program is not None  # whose ports are not known
+        if flow.is_datagrams and other.protocol == flow.protocol and same and program:
             said = f'on the wire its packets cannot be told from those of flow "{other.name}"'
             reader.problems.add(reader.item, said)

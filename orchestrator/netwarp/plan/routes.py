@@ -85,8 +85,8 @@ class Routes:
         if not paths:
             reader.problem("paths", f"a flow has at least one path; for example paths = {FLOW['paths'].example}")
             return ()
-        if protocol == "tcp" and len(paths) > 1 and not reader.has("program"):
-            reader.problem("paths", 'tcp has one path; several need protocol = "sctp" or "mptcp"')
+        if protocol in ("tcp", "udp") and len(paths) > 1 and not reader.has("program"):
+            reader.problem("paths", f'{protocol} has one path; several need protocol = "sctp" or "mptcp"')
         before = len(self._problems)
         routes = [self._route(child, sender, receiver) for child in paths]
         known = tuple(route for route in routes if route is not None)

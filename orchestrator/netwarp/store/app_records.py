@@ -20,6 +20,7 @@ class Options(AppRecord, frozen=True):
     """The options in force; close: of a sender."""
 
     close: str | None = None
+    token: int | None = None
 
 
 class Ready(AppRecord, frozen=True):

@@ -141,7 +141,7 @@ def sender_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
         arguments += ["--stop-ns", str(flow.stop_ns)]
     if flow.total_bytes is not None:
         arguments += ["--total-bytes", str(flow.total_bytes)]
-    if "close" not in flow.sender_options:
+    if "close" not in flow.sender_options and flow.protocol != "udp":
         arguments += ["--close", str(closing(flow))]
     if bare(flow):
         arguments += ["--bare"]

@@ -123,8 +123,31 @@ def test_what_is_wrong_is_said_with_an_example(text: str, says: str) -> None:
     assert "spec.toml:" in first
 
 
-def test_streams_are_scTPs_only() -> None:
+def test_streams_are_of_sctp_only() -> None:
     assert "only sctp has streams" in problem("reverse = { streams = 2 }", "tcp")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "nothing holds UDP back"),
+        ('messages = { sizes = "100 B" }', "nothing holds UDP back"),
+        ('messages = { gaps = "1 s", sizes = "7 B" }', "8 B (its number) to 1472 B"),
+        ('messages = { gaps = "1 s", sizes = "1473 B" }', "at most 1472 B"),
+        ('sender = { burst = { sizes = ["1500 B"], every = "1 s" } }', "8 B (its number) to 1472 B"),
+        ('messages = { gaps = "1 s" }\nreverse = { gaps = "1 s" }', "write a second flow"),
+        ('messages = { gaps = "1 s" }\nsender.nodelay = true', "no option of a udp sender"),
+    ],
+)
+def test_what_udp_cannot_do_is_said(text: str, says: str) -> None:
+    assert says in problem(text, "udp")
+
+
+def test_datagrams_fill_a_packet_and_hold_their_number() -> None:
+    assert flow_with('sender.interval = "10 ms"', "udp").message_bytes == 1472
+    flow = flow_with('messages = { gaps = { exponential = "10 ms" }, sizes = { exponential = "20 B" } }', "udp")
+    assert isinstance(flow.messages, Messages)
+    assert (flow.messages.least_bytes, flow.messages.largest_bytes) == (8, 1472)
 
 
 def with_file(folder: Path, content: str | bytes, more: str = "") -> Cell:

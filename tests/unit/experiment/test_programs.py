@@ -118,7 +118,7 @@ def test_a_cell_with_a_program_survives_its_json() -> None:
     [
         (with_program('program = "iperf"'), "flow.f.program", 'did you mean "iperf3"?'),
         (with_program('program = "ping"'), "flow.f.program", 'ping does not speak tcp; for example protocol = "icmp"'),
-        (with_program("", "icmp"), "flow.f.protocol", 'icmp needs a program; for example program = "ping"'),
+        (with_program("", "icmp"), "flow.f.protocol", 'icmp needs a program that speaks it; for example program = "ping"'),
         (with_program("program = 3"), "flow.f.program", "must be iperf3 or ping, or argument lists"),
         (with_program('program = ["iperf3"]'), "flow.f.program", "must be iperf3 or ping, or argument lists"),
         (with_program("program = {}"), "flow.f.program", "sender is missing; for example {"),

@@ -15,7 +15,9 @@ from support.recorded_cell import derive, make_cell, make_directory
 
 
 def test_every_group_has_a_function() -> None:
-    assert {*GROUP_FUNCTIONS, "flow_sharing", "flow_groups", "queues", "aqm", "agents", "cpu"} == set(GROUPS)
+    assert {*GROUP_FUNCTIONS, "flow_sharing", "flow_groups", "queues", "aqm", "agents", "cpu", "datagrams"} == set(
+        GROUPS
+    )
 
 
 @pytest.mark.parametrize("name", ["tcp", "sctp", "mptcp"])

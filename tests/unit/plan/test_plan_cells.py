@@ -242,8 +242,10 @@ def test_options_are_those_of_the_apps() -> None:
             roles = ("sender",)
         protocols = {
             name
-            for name in ("tcp", "sctp", "mptcp")
-            if what == "ANY" or f"PROTOCOL_{name.upper()}" in what.split(" | ")
+            for name in ("tcp", "sctp", "mptcp", "udp")
+            if what == "ANY"
+            or (what == "CONNECTED" and name != "udp")
+            or f"PROTOCOL_{name.upper()}" in what.split(" | ")
         }
         assert (set(option.roles), set(option.protocols)) == (set(roles), protocols), option.cell_key
 

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 CapturedAt = Literal["sender", "receiver", "both", "kernel", "model", ""]
 Flows = Literal[
-    "every", "connection", "TCP", "pages", "messages", "SCTP", "MPTCP", "several", "cell", "wall clock",
+    "every", "connection", "TCP", "pages", "messages", "datagrams", "SCTP", "MPTCP", "several", "cell", "wall clock",
     "group", "link", "measured",
 ]  # fmt: skip
 Clock = Literal["flow", "moment", "repair", "delay", "sample", "none"]
@@ -26,6 +26,7 @@ GROUPS = {
     "failover": "Failover of SCTP",
     "window_growth": "Windows",
     "messages": "Messages",
+    "datagrams": "Datagrams",
     "head_of_line": "Head-of-line delay",
     "mptcp": "Subflows of MPTCP",
     "flow_sharing": "Flows side by side",
@@ -48,10 +49,11 @@ class CatalogueMetric:
     captured_at: the host whose captures the metric is computed from; "kernel": a number that the kernel reports;
     "model": arithmetic. group: the function that computes it (measure/groups). flows: the flows that have it;
     "connection": TCP, MPTCP and SCTP; "TCP": TCP and MPTCP, and no value for the others; "messages": those of them
-    whose messages netwarp's own programs send; "pages": flows with a `page`; "several": the flows of cells with two or
-    more; "cell": the whole cell (its flow is empty); "wall clock": flows that were run on the wall clock; "group":
-    groups of flows, made by `count` or `arrivals`, and their classes of sizes; "measured": the flows of cells with
-    [measure], and its directions of links; "link": these directions alone.
+    whose messages netwarp's own programs send; "datagrams": of netwarp's own UDP; "pages": flows with a `page`;
+    "several": the flows of cells with two or more; "cell": the whole cell (its flow is empty); "wall clock": flows
+    that were run on the wall clock; "group": groups of flows, made by `count` or `arrivals`, and their classes of
+    sizes; "measured": the flows of cells with [measure], and its directions of links; "link": these directions
+    alone.
 
     clock: the times that its value depends on, which results/tolerance.py needs for comparing two measurements.
     "moment": the time between two instants (unit s), also where one timer decides it, such as the wait for a timeout or
