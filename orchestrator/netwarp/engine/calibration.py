@@ -31,6 +31,7 @@ from ..measure.calibration import (
     Budget,
     Probe,
     aqm_probes,
+    bucket_probes,
     generic_probes,
     judge_profile,
     netem_probes,
@@ -55,10 +56,10 @@ from .execute import execute
 
 T = TypeVar("T", ProbeRow, Curve)
 log = logging.getLogger(__name__)
-GENERIC, NETEM, RULES, AQM = "generic", "netem", "rules", "aqm"
+GENERIC, NETEM, RULES, AQM, BUCKETS = "generic", "netem", "rules", "aqm", "buckets"
 """Names beside the profiles': the probes every run's report is held by; each of netem's options by itself; losses by
 the packet; the law of each kind of active queue management."""
-ON_THE_VIRTUAL_CLOCK = (GENERIC, RULES, AQM)
+ON_THE_VIRTUAL_CLOCK = (GENERIC, RULES, AQM, BUCKETS)
 """Their bounds are that clock's."""
 NOT_COMPLETED = "completed"
 """Unit of the row of a probe that did not complete: 0 of 1 completed."""
@@ -112,7 +113,7 @@ def calibrate(
 
 def _names(given: Sequence[str], backend: str) -> tuple[str, ...]:
     """The names to measure. Raises SpecError for an unknown one."""
-    known = [GENERIC, NETEM, RULES, AQM, *list_profiles()]
+    known = [GENERIC, NETEM, RULES, AQM, BUCKETS, *list_profiles()]
     for name in given:
         if name not in known:
             raise SpecError(f'there is no profile "{name}"{nearest(name, known)}; `{command("profiles")}` lists them')
@@ -297,6 +298,8 @@ def _probes(name: str, budget: Budget) -> tuple[Probe, ...]:
             return rule_probes(program, budget)
         case "aqm":
             return aqm_probes(program)
+        case "buckets":
+            return bucket_probes(program)
     return profile_probes(name, program, budget)
 
 

@@ -2,7 +2,8 @@
 
 A packet is recognised by its fingerprint (captures/hop_joins.py, as `netwarp analyze --join` does). Its queue delay is
 its one-way delay (RFC 7679) less what the links add without any queue: their one-way delays, and the sending times at
-their rates. Jitter counts as queue delay; a token bucket, which sends a packet after a pause at once, as none.
+their rates (of links that events or a trace change, as they are when a packet comes). Jitter counts as queue delay, and
+so does the wait for a delivery opportunity; a token bucket, which sends a packet after a pause at once, as none.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from ..core.wire import ETHERNET_HEADER_BYTES
 from ..testbed.layout import Layout
 from .capture_point import CapturePoint, capture_file
 from .flow_packets import flow_rows
-from .planned_paths import rates_change
 
 SHARES = (0.95, 0.99)
 """Of the packets, whose queue delay is shown."""
@@ -83,10 +83,14 @@ class PassageReader:
         self._cell, self._dir, self._layout, self._t0_ns = cell, cell_dir, layout, t0_realtime_ns
         self._points: dict[tuple[str, str], CapturePoint | None] = {}
         self._hosts = frozenset(node.name for node in cell.nodes if node.kind == "host")
-        self._shapes = {
-            (link.name, side): getattr(link, side) for link in cell.links for side in ("forward", "backward")
+        self._shapes: dict[tuple[str, str], list[tuple[int, LinkImpairment]]] = {
+            (link.name, side): [(0, getattr(link, side))] for link in cell.links for side in ("forward", "backward")
         }
-        self._changing = rates_change(cell)
+        """(From when in ns, the shape) of every direction."""
+        for event in cell.timeline:
+            for side in event.directions:
+                if (changed := getattr(event, side)) is not None:
+                    self._shapes[event.link, side].append((event.at_ns, changed))
 
     def of_flow(self, flow: Flow) -> Passages:
         """The packets of a flow from its sender to its receiver, over all its planned paths."""
@@ -132,11 +136,14 @@ class PassageReader:
         back: bool,
     ) -> Iterator[Passages]:
         near, far = (self._rows(end, flow, path, back) for end in (before, after))
-        if near is None or far is None or not hops or self._changing:
+        if near is None or far is None or not hops:
             return
         last = max(int(rows["time_ns"][-1]) if len(rows) else 0 for rows in (near, far))
         hop = make_hop("", "", "", "", near, far, span=(0, last), t0_ns=self._t0_ns)
-        idle_s = sum(idle_delay_s(self._shapes[each.link, each.direction], hop.packet_bytes) for each in hops)
+        idle_s = sum(
+            delay_without_queue_s(self._shapes[each.link, each.direction], hop.packet_s, hop.packet_bytes)
+            for each in hops
+        )
         yield Passages(
             t_s=hop.packet_s,
             delay_s=np.maximum(hop.packet_delay_s - idle_s, 0.0),  # NaN stays NaN
@@ -176,6 +183,16 @@ def idle_delay_s(shape: LinkImpairment, ip_bytes: Ints) -> Floats:
         header = ETHERNET_HEADER_BYTES if shape.layer == "ethernet" else 0
         sending = (ip_bytes + header) * 8 / shape.rate_bit_s
     return shape.one_way_delay_ns / 1e9 + sending
+
+
+def delay_without_queue_s(shapes: Sequence[tuple[int, LinkImpairment]], came_s: Floats, ip_bytes: Ints) -> Floats:
+    """The time that packets take over a link that is idle when they come. shapes: (from when in ns, the shape)."""
+    number = np.searchsorted([at_ns / 1e9 for at_ns, _ in shapes], came_s, side="right") - 1
+    delay_s = np.zeros(len(came_s))
+    for each in np.unique(number):
+        there = number == each
+        delay_s[there] = idle_delay_s(shapes[max(0, int(each))][1], ip_bytes[there])
+    return delay_s
 
 
 def link_metrics(cell: Cell, direction: str, passages: Passages) -> dict[str, float | None]:

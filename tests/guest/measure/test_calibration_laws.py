@@ -8,9 +8,17 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from netwarp.core.types import Cell, LinkImpairment, Outcome
+from netwarp.core.types import Cell, LinkImpairment, Opportunities, Outcome, Policer, Slots
 from netwarp.engine.execute import execute
-from netwarp.measure.calibration import VIRTUAL, Budget, Probe, aqm_probes, judge_profile, rule_probes
+from netwarp.measure.calibration import (
+    VIRTUAL,
+    Budget,
+    Probe,
+    aqm_probes,
+    bucket_probes,
+    judge_profile,
+    rule_probes,
+)
 from netwarp.sandbox import VirtualBackend
 from netwarp.sandbox.virtual import T0_REALTIME_NS
 from netwarp.store.probe_rows import ProbeRow
@@ -22,11 +30,13 @@ PROGRAM = Path("build") / "bin" / "probe"
 SMALL = Budget(many=4000)
 RULES = tuple(probe.name for probe in rule_probes(PROGRAM, SMALL))
 AQMS = tuple(probe.name for probe in aqm_probes(PROGRAM))
+BUCKETS = tuple(probe.name for probe in bucket_probes(PROGRAM))
 
 
 def probe_of(name: str, checkout: Checkout) -> Probe:
     program = checkout.root / PROGRAM
-    return next(probe for probe in (*rule_probes(program, SMALL), *aqm_probes(program)) if probe.name == name)
+    probes = (*rule_probes(program, SMALL), *aqm_probes(program), *bucket_probes(program))
+    return next(probe for probe in probes if probe.name == name)
 
 
 def judged(probe: Probe, checkout: Checkout, place: Path, cell: Cell) -> list[ProbeRow]:
@@ -41,7 +51,7 @@ def judged(probe: Probe, checkout: Checkout, place: Path, cell: Cell) -> list[Pr
     return rows
 
 
-@pytest.mark.parametrize("name", [*RULES, *AQMS])
+@pytest.mark.parametrize("name", [*RULES, *AQMS, *BUCKETS])
 def test_laws_hold(name: str, checkout: Checkout, tmp_path: Path) -> None:
     probe = probe_of(name, checkout)
     rows = judged(probe, checkout, tmp_path, probe.cell)
@@ -65,6 +75,17 @@ def shaped(**changes: object) -> Callable[[Cell], Cell]:
         (link,) = cell.links
         forward: LinkImpairment = msgspec.structs.replace(link.forward, **changes)
         return msgspec.structs.replace(cell, links=(msgspec.structs.replace(link, forward=forward),))
+
+    return change
+
+
+def overhead(size: int) -> Callable[[Cell], Cell]:
+    """Packets take their IP length and that of an opportunity."""
+
+    def change(cell: Cell) -> Cell:
+        traced = cell.links[0].forward.opportunities
+        assert isinstance(traced, Opportunities)
+        return shaped(opportunities=msgspec.structs.replace(traced, overhead_bytes=size))(cell)
 
     return change
 
@@ -119,6 +140,10 @@ WRONG = (
     Wrong("rules: every 100 packets", "packets lost that no range names", numbered("drop", more=1)),
     Wrong("rules: longer than 848 B", "longer packets that passed", longest(849)),
     Wrong("rules: longer than 848 B", "other packets that vanished", longest(847)),
+    Wrong("buckets: policer", "packets with another fate", shaped(policer=Policer(5_130_000, 31_500))),
+    Wrong("buckets: burst of a rate", "farthest from its time", shaped(burst_bytes=28_500)),
+    Wrong("buckets: slots", "farthest from its time", shaped(slots=Slots(5_050_000, 5_050_000, 8, None))),
+    Wrong("buckets: opportunities", "farthest from its time", overhead(0)),
     Wrong("aqm: red, 10 % too much", "probability of a drop", managed(max_p_ratio=0.4)),
     Wrong("aqm: red, 10 % too much", "dropped below the lower threshold", managed(min_bytes=10_000)),
     Wrong("aqm: codel", "sojourn time above the target", managed(interval_ns=99 * 10**6)),

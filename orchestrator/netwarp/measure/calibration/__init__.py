@@ -1,6 +1,7 @@
 """Calibrates links: runs small cells and compares their captures with plain arithmetic."""
 
 from .aqm import aqm_probes
+from .buckets import bucket_probes
 from .datagram_judge import VIRTUAL, WALL, ProbeClock, judge_profile
 from .datagram_probes import ON_THE_WALL_CLOCK, Budget, generic_probes, netem_probes, profile_probes
 from .datagrams import Probe
@@ -14,6 +15,7 @@ __all__ = [
     "Probe",
     "ProbeClock",
     "aqm_probes",
+    "bucket_probes",
     "generic_probes",
     "judge_profile",
     "netem_probes",

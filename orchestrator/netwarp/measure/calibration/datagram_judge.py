@@ -18,6 +18,7 @@ from ...core.wire import ETHERNET_HEADER_BYTES
 from ...store.probe_rows import Curve, ProbeRow
 from ...testbed.netem import overtakers
 from .aqm import judge_aqm
+from .buckets import judge_buckets
 from .datagram_probes import BRACKET_NS, CHANGED_NS, sending_ns
 from .datagrams import (
     PROBE_BYTES,
@@ -68,6 +69,8 @@ def judge_ways(
     (kind,) = probe.quantities
     if kind in ("errors", "rules", "ranges", "longer"):
         return list(judge_rules(probe, ways[0], t0_realtime_ns, clock.late_s)), []
+    if kind == "buckets":
+        return list(judge_buckets(probe, ways[0], t0_realtime_ns, clock.late_s)), []
     if link.forward.aqm is not None:
         return list(judge_aqm(probe, ways[0], t0_realtime_ns, clock.late_s)), []
     for name, way, shape in zip(("there", "back"), ways, (link.forward, link.backward), strict=True):
