@@ -34,7 +34,7 @@ HOST_FAULTS: tuple[Action, ...] = ("mtu", "forget", "address", "stop_reading", "
 FAULTS = LINK_FAULTS + HOST_FAULTS
 Killed = Literal["host", "process"]
 Firewall = Literal["drop", "reject"]
-AqmKind = Literal["red", "codel", "fq_codel", "pie", "cake"]
+AqmKind = Literal["red", "codel", "fq_codel", "pie", "cake", "dualpi2"]
 AgentKind = Literal["snoop", "mtcp", "itcp-proxy"]
 AgentTold = Literal["nothing", "return", "both"]
 OptionValue = int | str | bool
@@ -109,7 +109,7 @@ class Aqm(Frozen, frozen=True):
     @property
     def draws(self) -> bool:
         """True if it draws from the kernel's generator for single packets (sch_red.c, sch_pie.c, sch_cake.c: BLUE)."""
-        return self.kind in ("red", "pie", "cake")
+        return self.kind in ("red", "pie", "cake", "dualpi2")
 
     def text(self) -> str:
         """The kind, and whether it marks."""

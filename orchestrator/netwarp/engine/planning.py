@@ -30,7 +30,7 @@ from ..sandbox.hosts import (
     read_inventory,
 )
 from ..sandbox.kernel_sysctls import guest_sysctls, host_sysctls
-from ..sandbox.virtual import GuestBackend
+from ..sandbox.virtual import GuestBackend, newer_needed
 from ..testbed.compile import compile_cell
 from .events import Notice, Progress, no_progress
 
@@ -83,10 +83,14 @@ def plan_experiment(
 
 
 def refusals(plan: Plan, backend: str) -> dict[str, int]:
-    """The reasons why a back end would call cells UNSUPPORTED without running them (programs), each with its number of
-    cells. Empty where the back end cannot run here at all.
+    """The reasons why a back end would call cells UNSUPPORTED without running them (programs, and what only newer
+    kernels have), each with its number of cells. Empty where the back end cannot run here at all.
     """
-    with_programs = [cell for cell in plan.cells if any(flow.program is not None for flow in cell.flows)]
+    with_programs = [
+        cell
+        for cell in plan.cells
+        if any(flow.program is not None for flow in cell.flows) or newer_needed(cell, (0, 0))
+    ]
     if not with_programs or backend == "hosts":
         return {}
     try:

@@ -32,13 +32,13 @@ DELAY_OF_A_PACKET = quantity("time", example='"30 ms"', low=1, high=600 * S)
 _MILLISECONDS = quantity("time", example='"5 ms"', low=1000, high=100 * S)
 _THRESHOLD = quantity("data", "packets", example='"5 packets" or "15 KiB"', low=1)
 AQM: dict[str, Field] = {
-    "kind": Field("choice", '"codel"', choices=("red", "codel", "fq_codel", "pie", "cake")),
+    "kind": Field("choice", '"codel"', choices=("red", "codel", "fq_codel", "pie", "cake", "dualpi2")),
     "ecn": Field("switch", "true"),
     "target": _MILLISECONDS,
     "interval": quantity("time", example='"100 ms"', low=1000, high=100 * S),
     "update": quantity("time", example='"15 ms"', low=MS, high=10 * S),
-    "alpha": Field("integer", "2", low=0, high=32),
-    "beta": Field("integer", "20", low=0, high=32),
+    "alpha": Field("integer", "2", low=0, high=(1 << 23) - 1),
+    "beta": Field("integer", "20", low=0, high=(1 << 23) - 1),
     "flows": Field("integer", "1024", low=1, high=65536),
     "quantum": quantity("data", example='"1514 B"', low=256, high=1 << 20),
     "min": _THRESHOLD,
@@ -49,6 +49,14 @@ AQM: dict[str, Field] = {
     "hard": Field("switch", "true"),
     "rtt": quantity("time", example='"100 ms"', low=MS, high=100 * S),
     "ack_filter": Field("switch", "true"),
+    "step": quantity("time", "packets", example='"1 ms" or "5 packets"', low=0, high=4 * S),
+    "step_from": quantity("packets", example='"2 packets"', low=0),
+    "coupling": Field("integer", "2", low=1, high=255),
+    "overload": Field("choice", '"drop"', choices=("drop", "overflow")),
+    "drop_early": Field("switch", "true"),
+    "protection": RATIO,
+    "low_latency": Field("choice", '"ect1"', choices=("ect1", "ect0", "any")),
+    "memory": quantity("data", example='"30 MB"', low=1, high=(1 << 32) - 1),
 }
 """Of every kind; plan/impairments.py knows which has which."""
 POLICER: dict[str, Field] = {

@@ -13,7 +13,7 @@ Levels: TypeAlias = Mapping[str, str | Sequence[str]]
 Texts: TypeAlias = str | Key | Sequence[str | Key]
 
 class AqmKeys(TypedDict, total=False):
-    kind: Literal["red", "codel", "fq_codel", "pie", "cake"] | str  # "codel"
+    kind: Literal["red", "codel", "fq_codel", "pie", "cake", "dualpi2"] | str  # "codel"
     ecn: bool  # true
     target: str  # "5 ms"
     interval: str  # "100 ms"
@@ -30,6 +30,14 @@ class AqmKeys(TypedDict, total=False):
     hard: bool  # true
     rtt: str  # "100 ms"
     ack_filter: bool  # true
+    step: str  # "1 ms" or "5 packets"
+    step_from: str  # "2 packets"
+    coupling: int  # 2
+    overload: Literal["drop", "overflow"] | str  # "drop"
+    drop_early: bool  # true
+    protection: str  # "1 %"
+    low_latency: Literal["ect1", "ect0", "any"] | str  # "ect1"
+    memory: str  # "30 MB"
 
 class BurstLossKeys(TypedDict, total=False):
     p: str  # "1 %"
@@ -560,6 +568,14 @@ class Aqm(Key):
     hard: Key
     rtt: Key
     ack_filter: Key
+    step: Key
+    step_from: Key
+    coupling: Key
+    overload: Key
+    drop_early: Key
+    protection: Key
+    low_latency: Key
+    memory: Key
 
 class BurstLoss(Key):
     p: Key

@@ -18,7 +18,7 @@ from ..captures.tcp.direction import Direction
 from ..captures.time_spans import by, kept
 from ..core.errors import CaptureError
 from ..core.types import Flow
-from ..core.wire import CE, DATA, ECN_MASK, I_DATA, IP_PROTOCOLS
+from ..core.wire import DATA, ECN_MASK, I_DATA, IP_PROTOCOLS
 from .capture_point import CapturePoint
 
 
@@ -39,8 +39,8 @@ class PacketColumns:
     retransmission: Bools
     other_path: Bools
     acks: Bools
-    marked: Bools
-    """By a router: ECN's CE (RFC 3168 5)."""
+    codepoint: Ints
+    """Of ECN: 0 Not-ECT, 1 ECT(1), 2 ECT(0), 3 CE (RFC 3168 5)."""
 
     def until(self, end_ns: int | None) -> PacketColumns:
         """Only the packets seen up to that time."""
@@ -298,7 +298,7 @@ def _columns(packets: Rows, places: Ints, path: Ints, t0_realtime_ns: int) -> Pa
         retransmission=columns["is_retransmission"],
         other_path=columns["on_other_path"],
         acks=columns["acks"],
-        marked=columns["tos"] & ECN_MASK == CE,
+        codepoint=(columns["tos"] & ECN_MASK).astype(np.int64),
     )
 
 

@@ -28,12 +28,18 @@ AQM_KINDS: dict[AqmKind, dict[str, float | None]] = {
     "fq_codel": {"target": 5 * MS, "interval": 100 * MS, "flows": 1024, "quantum": 1514},
     "pie": {"target": 15 * MS, "update": 15 * MS, "alpha": 2, "beta": 20},
     "cake": {"rtt": 100 * MS, "ack_filter": 0},
-}
+    "dualpi2": {
+        "target": 15 * MS, "update": 16 * MS, "alpha": 41, "beta": 819, "step": MS, "step_from": 0, "coupling": 2,
+        "overload": 0, "drop_early": 0, "protection": 0.1, "low_latency": 0, "memory": 0,
+    },
+}  # fmt: skip
 """Kind -> its keys beside kind and ecn, with what Linux takes where nothing is said (None: must be said). RED's are
 those of tc-red(8) and of Floyd and Jacobson 1993 (a weight of 2^-9); of the others, of the kernel's own source."""
 UNITS = {"time": "_ns", "data": "_bytes", "ratio": "_ratio"}
 """Kind of quantity -> the end of a setting's name in a cell."""
-MARKS_BY_DEFAULT = ("fq_codel", "cake")
+PIE_MOST = 32
+"""Of pie's alpha and beta (sch_pie.c: pie_policy)."""
+MARKS_BY_DEFAULT = ("fq_codel", "cake", "dualpi2")
 LIMITS = {"red": ("data", "packets", "bdp"), "cake": ("data",)}
 """Kinds of `queue` that are its hard limit; of the others ("packets", "bdp")."""
 
@@ -205,6 +211,10 @@ def _aqm(reader: Reader) -> Aqm | None:
             inner.problem(key, f"{kind} has no {key}; it has {', '.join(('ecn', *keys))}")
     if kind == "cake" and ecn is False:
         inner.problem("ecn", "cake marks every packet that can be marked (cobalt_should_drop); leave it out")
+    if kind == "dualpi2":
+        if ecn is False:
+            inner.problem("ecn", "dualpi2 marks every packet that can be marked (RFC 9332); leave it out")
+        return Aqm(kind=kind, ecn=True, settings=_dualpi2(keys, inner))
     settings: dict[str, float] = {}
     for key, default in keys.items():
         field = AQM[key]
@@ -212,6 +222,8 @@ def _aqm(reader: Reader) -> Aqm | None:
         settings[key + (UNITS[field.kinds[0]] if field.kinds else "")] = value
         if field.kinds == ("time",) and value % 1000:
             inner.problem(key, "is told to the kernel in whole microseconds")
+        if key in ("alpha", "beta") and value > PIE_MOST:
+            inner.problem(key, f"is at most {PIE_MOST}; for example {key} = {AQM[key].example}")
     if kind == "red":
         low, high = settings["min_bytes"], settings["max_bytes"]
         if low and high and (low < 0) == (high < 0) and abs(low) >= abs(high):
@@ -219,6 +231,32 @@ def _aqm(reader: Reader) -> Aqm | None:
         if not 0 < settings["max_p_ratio"] < 1:
             inner.problem("max_p", 'lies between 0 and 1; for example max_p = "10 %"')
     return Aqm(kind=kind, ecn=kind in MARKS_BY_DEFAULT if ecn is None else ecn, settings=settings)
+
+
+def _dualpi2(keys: Mapping[str, float | None], reader: Reader) -> dict[str, float]:
+    """Its settings. A step in packets has step_packets in place of step_ns; memory_bytes 0: what the kernel makes of
+    the limit; the words are the kernel's numbers (linux/pkt_sched.h).
+    """
+    settings: dict[str, float] = {}
+    for key, default in keys.items():
+        field, quantity = AQM[key], None
+        if field.type == "choice":
+            first = 1 if key == "low_latency" else 0
+            word = reader.text(key) or field.choices[0]
+            numbers = {"drop": 1, "overflow": 0} if key == "overload" else {}
+            settings[key] = numbers.get(word, first + field.choices.index(word))
+            continue
+        value = _setting(key, default, reader)
+        if field.kinds and reader.has(key):
+            quantity = reader.quantity(key)
+        packets = key == "step_from" or (quantity is not None and quantity.kind == "packets")
+        unit = "_packets" if packets else UNITS[field.kinds[0]] if field.kinds else ""
+        settings[key + unit] = abs(value) if packets else value
+        if unit == "_ns" and value % 1000:
+            reader.problem(key, "is told to the kernel in whole microseconds")
+    if settings["protection_ratio"] * 100 % 1:
+        reader.problem("protection", 'is told to the kernel in whole percent; for example protection = "10 %"')
+    return settings
 
 
 def _setting(key: str, default: float | None, reader: Reader) -> float:

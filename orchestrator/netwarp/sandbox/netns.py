@@ -7,12 +7,13 @@ mounts, processes) is inside the namespaces and vanishes when that child ends, h
 from __future__ import annotations
 
 import os
+import platform
 from dataclasses import replace
 from pathlib import Path
 
 from ..core.errors import CellError
 from ..core.scratch import scratch
-from ..core.types import Cell, Link, LinkImpairment, Node, Problem
+from ..core.types import Cell, GuestKernel, Link, LinkImpairment, Node, Problem
 from ..doctor.host import namespaces, netem
 from ..store.init_records import End
 from ..store.ndjson import last
@@ -23,7 +24,7 @@ from .cell_verdict import console_tail, records_left
 from .host_load import SteadyClock
 from .privileges import User, may_load_programs
 from .sandbox import SandboxBackend
-from .virtual import WALL_CLOCK
+from .virtual import WALL_CLOCK, newer_needed
 
 LAUNCHER = "bin/netns-exec"
 
@@ -59,6 +60,9 @@ class NetnsBackend(SandboxBackend):
         """Refuses tracepoints, which belong to the whole machine and not to a network namespace, and packet programs
         without this machine's root.
         """
+        own = GuestKernel(platform.release(), "")
+        if newer := newer_needed(cell, own.numbers):
+            return f"{newer}, which this machine's Linux {own.release} does not have; use --backend virtual and 7.3"
         if not may_load_programs() and self._has_packet_programs(cell):
             return (
                 "bit errors, rules for single packets, longer_than and traces of opportunities need eBPF, which only "

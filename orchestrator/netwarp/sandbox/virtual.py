@@ -19,7 +19,7 @@ from ..core.errors import CellError, SpecError
 from ..core.types import Cell, Flow, GuestKernel, LinkImpairment, Problem
 from ..doctor import check_guest, check_virtual, memory_dir
 from ..guestkernel import KernelBuild
-from ..guestkernel.cache import asks_for_a_root, find_binary
+from ..guestkernel.cache import asks_for_a_root, find_binary, list_kernels
 from ..guestkernel.packaged import modules_of
 from ..guestkernel.seccomp import mode_of
 from ..store.run_dir import CellDir
@@ -30,6 +30,7 @@ from .sandbox import SandboxBackend
 
 NEWER_SCHEDULERS = ("fc", "wfq")
 """SCTP's, which Linux 6.1 does not know."""
+TCP_ECN = "net.ipv4.tcp_ecn"
 SEEDED_NETEM = (6, 6)
 """The first release whose netem has a generator of its own (TCA_NETEM_PRNG_SEED)."""
 NEWER_SCHEDULERS_FROM = (6, 4)
@@ -40,6 +41,8 @@ def lacks(cell: Cell, kernel: GuestKernel) -> str:
     for flow in cell.flows:
         if scheduler := _unknown_scheduler(flow, kernel):
             return f"flow {flow.name}: Linux {kernel.release} has no stream scheduler {scheduler}"
+    if newer := _too_old(cell, kernel):
+        return newer
     if kernel.numbers < SEEDED_NETEM:
         changes = (shape for event in cell.timeline for shape in (event.forward, event.backward) if shape is not None)
         shapes = [shape for link in cell.links for shape in (link.forward, link.backward)]
@@ -50,6 +53,27 @@ def lacks(cell: Cell, kernel: GuestKernel) -> str:
                 "bit_errors, byte_errors and rules for single packets (drop, duplicate, delay) have their own"
             )
     return ""
+
+
+DUALPI2_FROM, ACCECN_FROM = (6, 17), (6, 18)
+"""The releases that first had them."""
+
+
+def newer_needed(cell: Cell, numbers: tuple[int, int]) -> str:
+    """What a cell has that a kernel of that release does not, in words; "" if there is nothing."""
+    for name in (link.name for link in cell.links for shape in (link.forward, link.backward)
+                 if shape.aqm is not None and shape.aqm.kind == "dualpi2" and numbers < DUALPI2_FROM):  # fmt: skip
+        return f"link {name} has aqm dualpi2"
+    for node in cell.nodes:
+        if node.sysctls.get(TCP_ECN, "").strip() in ("3", "4", "5") and numbers < ACCECN_FROM:
+            return f"node {node.name} has AccECN ({TCP_ECN} = {node.sysctls[TCP_ECN]})"
+    return ""
+
+
+def _too_old(cell: Cell, kernel: GuestKernel) -> str:
+    newer = newer_needed(cell, kernel.numbers)
+    remedy = 'say kernel = "7.3" (netwarp kernel build --second)'
+    return newer and f"{newer}, which Linux {kernel.release} does not have; {remedy}"
 
 
 def _unknown_scheduler(flow: Flow, kernel: GuestKernel) -> str:
@@ -145,8 +169,12 @@ class GuestBackend(SandboxBackend):
 
     def refuses(self, cell: Cell) -> str:
         """Refuses what the cell's own kernel lacks."""
-        own = "" if isinstance(cell.kernel, msgspec.UnsetType) else lacks(cell, cell.kernel)
-        return own or super().refuses(cell)
+        if not isinstance(cell.kernel, msgspec.UnsetType):
+            return lacks(cell, cell.kernel) or super().refuses(cell)
+        asks = newer_needed(cell, (0, 0))
+        own = next((build for build in list_kernels() if build.binary == self.kernel), None) if asks else None
+        newer = "" if own is None else _too_old(cell, GuestKernel(own.release, own.sha256))
+        return newer or super().refuses(cell)
 
     def _kernel_of(self, cell: Cell) -> Path:
         """The binary that the cell runs on. Raises CellError if the spec names one that is no longer built."""

@@ -1,5 +1,5 @@
-"""The qdiscs of active queue management of one direction: red, codel, fq_codel and pie below tbf; cake with its own
-rate.
+"""The qdiscs of active queue management of one direction: red, codel, fq_codel, pie, dualpi2 below tbf; cake with its
+own rate.
 
 Written from linux/pkt_sched.h and net/sched/sch_{red,codel,fq_codel,pie,cake}.c. Lengths are those of the root's size
 table (Netem.size_overhead_bytes), so RED counts the same bytes as the rate.
@@ -12,16 +12,24 @@ import struct
 from collections.abc import Mapping
 
 from ..core.types import Aqm, LinkImpairment
-from .qdiscs import QdiscStage, attribute, attributes_of
+from .qdiscs import ETHERNET_HEADER_BYTES, QdiscStage, attribute, attributes_of
 
-KINDS = ("red", "codel", "fq_codel", "pie", "cake")
+KINDS = ("red", "codel", "fq_codel", "pie", "cake", "dualpi2")
 ATTRIBUTES: dict[str, dict[str, int]] = {
     "codel": {"target_us": 1, "limit_packets": 2, "interval_us": 3, "ecn": 4},
     "fq_codel": {"target_us": 1, "limit_packets": 2, "interval_us": 3, "ecn": 4, "flows": 5, "quantum_bytes": 6},
     "pie": {"target_us": 1, "limit_packets": 2, "update_us": 3, "alpha": 4, "beta": 5, "ecn": 6},
     "cake": {"diffserv": 3, "flow_mode": 5, "rtt_us": 7, "memory_bytes": 10, "ack_filter": 16},
-}
+    "dualpi2": {
+        "limit_packets": 1, "memory_bytes": 2, "target_us": 3, "update_us": 4, "alpha": 5, "beta": 6,
+        "step_packets": 7, "step_us": 8, "step_from_packets": 9, "coupling": 10, "overload": 11, "drop_early": 12,
+        "protection_percent": 13, "low_latency": 14, "split_gso": 15,
+    },
+}  # fmt: skip
 """Settings of 32 bits and the number of their attribute."""
+_OF_8_BITS = frozenset({"coupling", "overload", "drop_early", "protection_percent", "low_latency", "split_gso"})
+_EITHER = frozenset({"step_packets", "step_us"})
+"""Settings of which a qdisc has one."""
 _CAKE_RATE64, _CAKE_OVERHEAD, _CAKE_RAW = 2, 6, 12
 _CAKE_BEST_EFFORT, _CAKE_TRIPLE_ISOLATE, _CAKE_ACK_FILTER = 3, 7, 1
 _RED_PARMS, _RED_STAB, _RED_MAX_P = 1, 2, 3
@@ -30,6 +38,8 @@ _RED = struct.Struct("=IIIBBBB")
 _RED_ECN, _RED_HARD_DROP, _RED_ADAPTIVE = 1, 2, 4
 _TC_KEYS = {"ack_filter": "ack-filter", "update": "tupdate", "memory": "memlimit"}
 _CODEL_SHIFT, _PIE_TICK_NS = 10, 64
+_DUALPI2_ONE = 2**32 - 1
+"""Its probability 1 (sch_dualpi2.c: dualpi2_scale_alpha_beta)."""
 _TICK_RATES_HZ = (1000, 300, 250, 100)
 """Of Linux's timer (CONFIG_HZ). PIE updates in whole ticks, rounded up (sch_pie.c: pie_change)."""
 
@@ -53,7 +63,7 @@ class AqmQdisc(QdiscStage, frozen=True):
             body = attribute(_RED_PARMS, parms) + attribute(_RED_STAB, self.idle_table)
             return body + attribute(_RED_MAX_P, struct.pack("=I", values["max_p"]))
         body = b"".join(
-            attribute(number, struct.pack("=I", values[name]))
+            attribute(number, struct.pack(_format(name), values[name]))
             for name, number in ATTRIBUTES[self.kind].items()
             if name in values
         )
@@ -72,7 +82,11 @@ class AqmQdisc(QdiscStage, frozen=True):
             (max_p,) = struct.unpack_from("=I", options[_RED_MAX_P])
             return cls(kind, {"limit_bytes": limit, "min_bytes": low, "max_bytes": high, "max_p": max_p,
                               "average": average, "idle_cell_log": cell_log, "flags": flags})  # fmt: skip
-        values = {name: struct.unpack_from("=I", options[number])[0] for name, number in ATTRIBUTES[kind].items()}
+        values = {
+            name: struct.unpack_from(_format(name), options[number])[0]
+            for name, number in ATTRIBUTES[kind].items()
+            if number in options or name not in _EITHER
+        }
         if kind == "cake":
             (values["rate_byte_s"],) = struct.unpack_from("=Q", options[_CAKE_RATE64])
             values["raw"] = int(_CAKE_RAW in options)
@@ -89,6 +103,9 @@ class AqmQdisc(QdiscStage, frozen=True):
                 values[name] = (ns >> _CODEL_SHIFT << _CODEL_SHIFT) // 1000
             elif self.kind == "pie":
                 values[name] = ns // _PIE_TICK_NS * _PIE_TICK_NS // 1000
+        for name in ("alpha", "beta") if self.kind == "dualpi2" else ():
+            scaled = (values[name] * _DUALPI2_ONE >> 2) // 10**9
+            values[name] = (scaled * 10**9 << 2) // _DUALPI2_ONE
         return AqmQdisc(self.kind, values)
 
     def in_place(self) -> AqmQdisc:
@@ -122,6 +139,8 @@ class AqmQdisc(QdiscStage, frozen=True):
             words = [f"bandwidth {8 * values['rate_byte_s']}bit besteffort rtt {values['rtt_us']}us"]
             words += [f"memlimit {values['memory_bytes']}", "raw" if values["raw"] else "overhead 0"]
             return " ".join(["cake", *words, *(["ack-filter"] if values["ack_filter"] else [])])
+        if self.kind == "dualpi2":
+            return _dualpi2_text(values)
         words = []
         for name, value in values.items():
             key, _, unit = name.partition("_")
@@ -130,6 +149,24 @@ class AqmQdisc(QdiscStage, frozen=True):
             else:
                 words.append(f"{_TC_KEYS.get(key, key)} {value}{'us' if unit == 'us' else ''}")
         return f"{self.kind} {' '.join(words)}"
+
+
+def _dualpi2_text(values: Mapping[str, int]) -> str:
+    step = f"{values['step_us']}us" if "step_us" in values else f"{values['step_packets']}p"
+    words = [
+        f"dualpi2 limit {values['limit_packets']} memlimit {values['memory_bytes']} target {values['target_us']}us",
+        f"tupdate {values['update_us']}us alpha {values['alpha'] / 256:g} beta {values['beta'] / 256:g}",
+        f"step_thresh {step} min_qlen_step {values['step_from_packets']} coupling_factor {values['coupling']}",
+        "drop_on_overload" if values["overload"] else "overflow",
+        "drop_enqueue" if values["drop_early"] else "drop_dequeue",
+        f"classic_protection {values['protection_percent']}%",
+        {1: "l4s_ect", 2: "# classic_ect", 3: "any_ect"}[values["low_latency"]],
+    ]
+    return " ".join(words)
+
+
+def _format(name: str) -> str:
+    return "=B" if name in _OF_8_BITS else "=I"
 
 
 def aqm_stage(shape: LinkImpairment, mtu_bytes: int) -> AqmQdisc:
@@ -147,6 +184,12 @@ def aqm_stage(shape: LinkImpairment, mtu_bytes: int) -> AqmQdisc:
                        "diffserv": _CAKE_BEST_EFFORT, "flow_mode": _CAKE_TRIPLE_ISOLATE,
                        "ack_filter": _CAKE_ACK_FILTER if values["ack_filter"] else 0,
                        "raw": int(shape.layer == "ethernet")}  # fmt: skip
+        case "dualpi2":
+            limit, of_root = shape.queue_packets or 0, mtu_bytes + ETHERNET_HEADER_BYTES
+            memory = values["memory_bytes"] or min(2 * limit * of_root, 2**32 - 1)
+            values |= {"limit_packets": limit, "memory_bytes": memory, "split_gso": 1,
+                       "protection_percent": round(100 * aqm.settings["protection_ratio"])}  # fmt: skip
+            del values["protection_ratio"]
         case _:
             values |= {"limit_packets": shape.queue_packets or 0, "ecn": int(aqm.ecn)}
     return AqmQdisc(aqm.kind, values)
@@ -179,7 +222,7 @@ def idle_table(average: int, packet_bytes: int, rate_byte_s: int) -> tuple[int, 
     return cell_log, bytes(table)
 
 
-_MARKED_AT = {"red": 12, "codel": 24, "fq_codel": 12, "pie": 36}
+_MARKED_AT = {"red": 12, "codel": 24, "fq_codel": 12, "pie": 36, "dualpi2": 24}
 """The place of the marked packets in the kernel's own statistics (tc_*_xstats; fq_codel's behind its type)."""
 _CAKE_TINS, _CAKE_TIN_MARKED = 10, 8
 

@@ -50,6 +50,7 @@ TC_ACT_PIPE, TC_ACT_STOLEN, TCA_EGRESS_REDIR = 3, 4, 1
 NAMESPACE_FD_BASE = 200
 """cell-init holds namespace I as this file descriptor + I (docs/formats.md)."""
 TCA_KIND, TCA_OPTIONS = 1, 2
+NLA_F_NESTED = 0x8000
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,10 +272,11 @@ def qdisc(device: Device, stage: QdiscStage, *, handle: int, parent: int | None,
     """
     text_parent = "root" if parent is None else f"parent {parent:x}:1"
     verb = "replace" if replace else "change"
+    options = TCA_OPTIONS | (NLA_F_NESTED if stage.kind == "dualpi2" else 0)  # the older ones do without the flag
     data = _traffic_control(
         RTM_NEWQDISC, REPLACE if replace else CHANGE, device.ifindex, handle=handle << 16,
         parent=TC_H_ROOT if parent is None else (parent << 16) | 1,
-        attributes=((TCA_KIND, f"{stage.kind}\0".encode()), (TCA_OPTIONS, stage.encode()), *stage.attributes()),
+        attributes=((TCA_KIND, f"{stage.kind}\0".encode()), (options, stage.encode()), *stage.attributes()),
     )  # fmt: skip
     text = f"tc qdisc {verb} dev {device.name} {text_parent} handle {handle:x}: {stage.text()}"
     return Request(data, "\n".join(filter(None, (text, stage.remark()))))

@@ -22,6 +22,7 @@ OTHERS = {
     "fq_codel": 'aqm = { kind = "fq_codel", flows = 64 }',
     "pie": 'aqm = { kind = "pie", update = "10 ms" }',
     "cake": 'aqm = { kind = "cake", rtt = "50 ms" }',
+    "dualpi2": 'aqm = { kind = "dualpi2", step = "5 packets", low_latency = "any", drop_early = true }',
 }
 
 
@@ -49,7 +50,7 @@ def test_red_counts_bytes_and_its_cells_are_random() -> None:
 @pytest.mark.parametrize("kind", OTHERS)
 def test_a_dump_shows_what_was_asked_in_the_kernels_steps(kind: str) -> None:
     cell = cell_of(with_aqm(OTHERS[kind], 'queue = "4 MiB"' if kind == "cake" else QUEUE))
-    assert cell.random == (kind in ("pie", "cake"))
+    assert cell.random == (kind in ("pie", "cake", "dualpi2"))
     stage = aqm_stage(cell.links[0].forward, 1500)
     shown = AqmQdisc.decode(kind, attributes_of(stage.encode()))
     assert shown == stage
@@ -143,3 +144,20 @@ def test_an_aqm_that_changed_and_changed_back_in_a_black_hole_is_there_again() -
     hole = 'action = "blackhole"\nat = "1 s"\nfor = "4 s"'
     other = 'action = "change"\nat = "2 s"\nfor = "1 s"\naqm = { kind = "pie" }'
     assert any("codel" in line and "replace" in line for line in changes(OTHERS["codel"], hole, other))
+
+
+def test_dualpi2_has_the_kernels_defaults_and_all_of_its_settings() -> None:
+    stage = aqm_stage(cell_of(with_aqm('aqm = { kind = "dualpi2" }')).links[0].forward, 1500)
+    assert stage.values == {
+        "limit_packets": 50, "memory_bytes": 2 * 50 * 1514, "target_us": 15_000, "update_us": 16_000, "alpha": 41,
+        "beta": 819, "step_us": 1000, "step_from_packets": 0, "coupling": 2, "overload": 1, "drop_early": 0,
+        "protection_percent": 10, "low_latency": 1, "split_gso": 1,
+    }  # fmt: skip
+    assert "dualpi2 limit 50 memlimit 151400 target 15000us tupdate 16000us alpha 0.160156 beta 3.19922" in stage.text()
+    for keys, words in (
+        ("ecn = false", "dualpi2 marks every packet that can be marked"),
+        ('interval = "100 ms"', "dualpi2 has no interval"),
+        ('protection = "0.5 %"', "in whole percent"),
+    ):
+        assert words in "\n".join(problems_of(with_aqm(f'aqm = {{ kind = "dualpi2", {keys} }}')))
+    assert "is at most 32" in "\n".join(problems_of(with_aqm('aqm = { kind = "pie", alpha = 41 }')))

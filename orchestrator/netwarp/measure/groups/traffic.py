@@ -12,7 +12,7 @@ from ...captures.native import Ints
 from ...captures.time_spans import bytes_in, rate_bit_s
 from ...core.ip_families import IPV6, family_of
 from ...core.types import Cell, Flow
-from ...core.wire import ACK, COOKIE_ACK, ICMPV6, INIT, IP_PROTOCOLS, SYN
+from ...core.wire import ACK, CE, COOKIE_ACK, ICMPV6, INIT, IP_PROTOCOLS, SYN
 from ...testbed.layout import make_layout
 from ..capture_point import CapturePoint
 from ..flow_packets import FlowPackets, PacketColumns
@@ -27,6 +27,8 @@ def traffic_metrics(observation: FlowObservation) -> dict[str, float | None]:
     metrics: dict[str, float | None] = {}
     if observation.sender is not None:
         metrics["setup_time_s"] = setup_time_s(observation.flow, observation.sender)
+        if observation.sent is not None:
+            metrics |= _by_codepoint(observation.sent, "sent")
     if observation.receiver is None or observation.arrived is None:
         return metrics
     flow, window, data = observation.flow, observation.window, observation.arrived
@@ -52,13 +54,21 @@ def traffic_metrics(observation: FlowObservation) -> dict[str, float | None]:
         "unique_data_packets": float((data.new_bytes > 0).sum()),
         "packets_both_ways": float(len(data.t_ns) + len(back.t_ns)),
         "wire_bytes_both_ways": both,
-        "ecn_marked_packets": float(data.marked.sum()),
+        "ecn_marked_packets": float((data.codepoint == CE).sum()),
         "payload_share_ratio": float(data.new_bytes.sum()) / both if both else None,
     }
+    metrics |= _by_codepoint(data, "arrived")
     retransmitted_packets = observation.once(retransmission_metrics).get("retransmitted_packets")
     if completed_ns is not None and retransmitted_packets == 0:
         metrics |= _by_arithmetic(observation, data_packets, ack_packets)
     return metrics
+
+
+def _by_codepoint(packets: PacketColumns, end: str) -> dict[str, float | None]:
+    """How many packets have each codepoint of ECN at one end (CE at the receiver is `ecn_marked_packets`)."""
+    counted = np.bincount(packets.codepoint, minlength=CE + 1).tolist()
+    names = (("not_ect", 0), ("ect1", 1), ("ect0", 2), *((("ce", CE),) if end == "sent" else ()))
+    return {f"{end}_{name}_packets": float(counted[codepoint]) for name, codepoint in names}
 
 
 def _rate(packets: PacketColumns, amount: Ints, window: Window) -> float | None:
