@@ -24,6 +24,7 @@ from ..flow_packets import FlowPackets
 from ..models.failover_inputs import failover_settings
 from ..models.sctp_failover_model import Range, fires
 from ..models.throughput_models import RANDOM_OVER_PERIODIC, mathis_packets_s, pftk_packets_s, sawtooth_packets_s
+from ..models.window_epochs import curve_metrics
 from ..observation import FlowObservation
 from ..sent_data import Sending, sending_of
 from .retransmission import retransmission_metrics
@@ -58,7 +59,7 @@ def physics_metrics(observation: FlowObservation) -> dict[str, float | None]:
 def _under_loss(observation: FlowObservation, sending: Sending) -> dict[str, float | None]:
     events, measured = sending.loss_events(), observation.once(retransmission_metrics)
     rtt_s, timeout_s = measured.get("rtt_mean_s"), measured.get("first_timeout_s")
-    metrics: dict[str, float | None] = {"loss_events": float(len(events))}
+    metrics: dict[str, float | None] = {"loss_events": float(len(events)), **curve_metrics(sending, events)}
     steady = steady_of(sending, events)
     if steady is None or rtt_s is None:
         return metrics
