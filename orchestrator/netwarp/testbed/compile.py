@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -49,6 +51,8 @@ LEAD_NS = 500 * MS
 is spawned before T0: before `ready` if the clock has a fixed T0 (which the sender is given), otherwise between `ready`
 and T0.
 """
+SPAWN_NS = 20_000
+"""In no less virtual time a sender is spawned (14 reads of the clock)."""
 RESTORED = ("address", "route", "neighbour")
 """The dumps that must be whole again right after the repair of a `link` event. Operstate is not yet: the kernel sets it
 later.
@@ -261,7 +265,7 @@ def compile_cell(
     # a quarter of the time from ready to T0 is for being late with what comes first
     earliest_ns = 0 if clock.t0_after_ready_ns is None else -clock.t0_after_ready_ns * 3 // 4
     late = [flow for flow in cell.flows if flow not in early]
-    starts = _sender_steps(late, tokens, earliest_ns, layout, virtual=clock.virtual)
+    starts = _sender_steps(cell, late, tokens, earliest_ns, layout, virtual=clock.virtual)
     _timeline(cell, itertools.chain(agent_signals(cell), starts), layout, shaping, out, elsewhere)
     out.add(step("end", at_ns=last_ns, early=1, file=clock.over_file or None, grace_ns=clock.grace_ns))
     for number in range(len(layout.namespaces)):
@@ -424,14 +428,27 @@ def _spawn(
 
 
 def _sender_steps(
-    flows: list[Flow], tokens: dict[str, int], earliest_ns: int, layout: Layout, *, virtual: bool
+    cell: Cell, flows: list[Flow], tokens: dict[str, int], earliest_ns: int, layout: Layout, *, virtual: bool
 ) -> Iterator[Step]:
+    busy = sorted({at_ns for flow in cell.flows for at_ns in (flow.start_ns, flow.stop_ns) if at_ns is not None})
+    at_once = Counter(flow.start_ns for flow in flows)
     for flow in flows:
         if flow.program is not None:  # begins when it is started; netwarp's own sender sleeps until its start
             yield from opener_steps(flow, flow.program, layout, virtual=virtual)
-        else:
-            at_ns = max(earliest_ns, flow.start_ns - LEAD_NS)
-            yield _spawn(flow, flow.opener, layout, tokens[flow.name], at_ns)
+            continue
+        at_ns = max(earliest_ns, flow.start_ns - LEAD_NS)
+        if isinstance(flow.group, str):  # flows that follow each other by a part of the lead
+            at_ns = _quiet(at_ns, SPAWN_NS * at_once[flow.start_ns], busy)
+        yield _spawn(flow, flow.opener, layout, tokens[flow.name], at_ns)
+
+
+def _quiet(at_ns: int, takes_ns: int, busy: Sequence[int]) -> int:
+    """The first time from `at_ns` on, in steps of as long as spawning takes, at which no flow starts or stops
+    meanwhile: it would be late.
+    """
+    while (place := bisect_left(busy, at_ns - SPAWN_NS)) < len(busy) and busy[place] <= at_ns + takes_ns:
+        at_ns += SPAWN_NS
+    return at_ns
 
 
 def _timeline(

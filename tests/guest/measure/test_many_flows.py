@@ -31,7 +31,7 @@ paths = ["a*"]
 protocol = "tcp"
 [flow.x]
 count = 3
-start = { first = "10.1 ms", every = "500.3 ms" }
+start = { first = "0 s", every = "500 ms" }
 stop = { last = "4 s", every = "300 ms" }
 [flow.web]
 classes = { mice = "10 kB", elephants = "1 MB" }
@@ -131,7 +131,7 @@ def test_windows_add_up_to_the_whole_cell(run: RunFiles) -> None:
     assert sum(value or 0 for value in used) / 12 == pytest.approx(measured[LINK, "link_utilization_ratio"], rel=1e-6)
     assert max(value or 0 for value in used) <= 1 + 0.0024 / 0.5, "the packet that arrives at its beginning"
     running = windows(run, "cubic", "", "running_flows")
-    assert running[:8] == [0, 1, 2, 3, 3, 3, 3, 3], "those without a size: from 10, 510 and 1011 ms on"
+    assert running[:8] == [0, 1, 2, 3, 3, 3, 3, 3], "those without a size: from 0, 0.5 and 1 s on"
     jain = windows(run, "cubic", "", "jain_index")
     assert all(
         (value is not None) == (count is not None and count > 1) for value, count in zip(jain, running, strict=True)
