@@ -174,9 +174,12 @@ def take_rows(rows: Rows, places: Ints) -> Rows:
 
 
 def rows_where(rows: Rows, mask: Bools) -> Rows:
-    """The rows of a table where the mask is true; a view of the table if they are all of it."""
+    """The rows of a table where the mask is true; a view of the table if they follow each other there."""
     places = np.flatnonzero(mask)
-    return rows[:] if len(places) == len(rows) else take_rows(rows, places)
+    if not len(places):
+        return rows[:0]
+    first, end = int(places[0]), int(places[-1]) + 1
+    return rows[first:end] if len(places) == end - first else take_rows(rows, places)
 
 
 def columns_of(rows: Rows, kinds: Mapping[str, Any], places: Ints | None = None) -> dict[str, Rows]:

@@ -56,8 +56,10 @@ def timer_metrics(observation: FlowObservation) -> dict[str, float | None]:
         return {}
     sides = ((sender, True), (receiver, False))
     sent = [
-        tuple(packets.rows(getattr(packets.point.capture, name), back=not by_sender) for name in ("segments", "chunks"))
-        for packets, by_sender in sides
+        (packets.sent_segments, packets.sent_chunks)
+        if by_sender
+        else (packets.rows(capture.segments, back=True), packets.rows(capture.chunks, back=True))
+        for packets, by_sender, capture in ((*side, side[0].point.capture) for side in sides)
     ]
     times = np.sort(
         np.concatenate([packets.data.t_ns if by_sender else packets.back.t_ns for packets, by_sender in sides])
