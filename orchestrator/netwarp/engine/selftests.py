@@ -111,7 +111,7 @@ def run_selftests(
                 raise
             result = Result(test, "fail", None, None, 0.0, f"could not be run: {error}", "", ())
         shutil.rmtree(place / "overrides", ignore_errors=True)
-        for left in (*FILES, ".uml"):
+        for left in (*FILES, ".uml", "bin", "program-clock.so"):
             path = place / left
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         with one_at_a_time:

@@ -20,6 +20,9 @@ from .tree import OVERRIDES, Selftest
 MEMORY_MIB = 768
 VIRTUAL_LIMIT_S = 7200
 """Of the guest's clock; a test that waits for ever reaches it in a moment."""
+PACKETDRILL = "packetdrill"
+"""A program that no package of the distribution has: the user's own, for the kernel's runner of its scripts."""
+CLOCK = "lib/program-clock.so"
 _TIMED_OUT = (124, 137)
 """Statuses of timeout(1)."""
 
@@ -102,6 +105,10 @@ def prepare(bench: Bench, test: Selftest, place: Path, limit_s: int) -> None:
             shutil.copyfile(change, place / "overrides" / change.name)
     words = " ".join([f"./{test.program}", *test.arguments])
     settings = {"COLLECTION": test.collection, "TEST": words, "LIMIT_S": str(limit_s), "TESTS": str(bench.tests)}
+    if test.collection == "net/packetdrill" and (own := shutil.which(PACKETDRILL)) is not None:
+        (place / "bin").mkdir()
+        shutil.copy(own, place / "bin" / PACKETDRILL)
+        shutil.copyfile(BUILD / CLOCK, place / "program-clock.so")
     prepare_root(place, bench.packages, Path(__file__).with_name("rest.sh"), settings)
 
 

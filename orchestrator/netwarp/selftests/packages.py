@@ -14,7 +14,8 @@ from ..guestkernel.cache import kernels_dir
 
 WANTED = (
     "bash", "bc", "conntrack", "ethtool", "iproute2", "iptables", "iputils-ping", "jq", "libsctp1",
-    "lksctp-tools", "mawk", "netcat-openbsd", "nftables", "procps", "psmisc", "socat", "tcpdump", "util-linux",
+    "lksctp-tools", "mawk", "net-tools", "netcat-openbsd", "nftables", "procps", "psmisc", "socat", "tcpdump",
+    "util-linux",
 )  # fmt: skip
 """Debian's names."""
 _LINKS = {

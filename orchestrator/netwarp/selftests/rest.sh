@@ -3,6 +3,7 @@
 # guest.env says which test; output.txt and status.txt are what it leaves in the guest's directory.
 set -u
 . /run/own/guest.env
+PATH=$PATH:/run/own/bin
 mkdir -p selftests /run/tests /run/memory/upper-tests /run/memory/work-tests run/own run/netns
 mount -t hostfs -o "$TESTS" none /run/tests
 mount -t tracefs tracefs sys/kernel/tracing 2>/dev/null

@@ -5,6 +5,8 @@ On the kernel that runs use; that of `netwarp selftest` takes minutes to build (
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,47 @@ def test_how_a_test_ends_is_told(bench: Bench, tmp_path: Path, name: str, verdic
 def test_the_output_of_a_command_can_be_read_as_a_file(bench: Bench, tmp_path: Path) -> None:
     """mptcp_join.sh compares files so: without /dev/fd it would find no difference."""
     assert run(bench, "reads.sh", tmp_path / "guest").output.splitlines() == ["read differences"]
+
+
+SPINS_ON_TIMES = """\
+#include <stdio.h>
+#include <sys/times.h>
+int main(void)
+{
+	clock_t first = times(NULL), last = first;
+	while (last - first < 10)
+		last = times(NULL);
+	puts("ten ticks");
+	return 0;
+}
+"""
+
+
+def test_a_packetdrill_of_the_users_gets_a_clock_that_moves(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its one loop that would never end here, in a program of that name; the kernel's runner runs it. Without one in
+    PATH that runner skips.
+    """
+    folder = bench.tests / "net" / "packetdrill"
+    folder.mkdir()
+    (bench.tests / "kselftest").mkdir()
+    (bench.tests / "kselftest" / "ktap_helpers.sh").write_text("#!/bin/bash\n")
+    runner = folder / "ksft_runner.sh"
+    runner.write_text(
+        "#!/bin/bash\n. ../../kselftest/ktap_helpers.sh\n[ $(which packetdrill) ] || exit 4\npacketdrill\n"
+    )
+    runner.chmod(0o755)
+    (tmp_path / "own").mkdir()
+    test = Selftest("net/packetdrill", "ksft_runner.sh")
+    assert run_test(bench, test, tmp_path / "without", limit_s=1000).verdict == "skip"
+    (tmp_path / "packetdrill.c").write_text(SPINS_ON_TIMES)
+    subprocess.run(["gcc", "-o", tmp_path / "own" / "packetdrill", tmp_path / "packetdrill.c"], check=True)
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{tmp_path}/own")
+    result = run_test(bench, test, tmp_path / "with", limit_s=1000)
+    assert (result.verdict, result.output) == ("pass", "ten ticks\n")
+    assert result.virtual_s is not None
+    assert 0.09 <= result.virtual_s < 0.2
 
 
 def test_a_loop_that_only_looks_at_the_clock_is_made_to_sleep(bench: Bench, tmp_path: Path) -> None:
