@@ -182,7 +182,12 @@ static void refuse(struct flow *flow)
 enum flow_io flow_accept(struct flow *flow)
 {
 	/* to the last one: the listening socket is edge triggered */
-	while ((flow->fd = accept4(flow->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+	for (;;) {
+		flow->fd = accept4(flow->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (flow->fd < 0 && errno == EINTR)
+			continue; /* the process was stopped and goes on */
+		if (flow->fd < 0)
+			break;
 		if (flow->config->peer.count == 0 || flow->ops->admits(flow))
 			return FLOW_DONE;
 		refuse(flow);
@@ -244,6 +249,11 @@ static void tell_fault(struct flow *flow, const struct account_fault *fault)
 enum flow_io flow_after_short_read(const struct flow *flow)
 {
 	return flow->waiter.events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR) ? FLOW_MORE : FLOW_WAIT;
+}
+
+enum flow_io flow_interrupted(void)
+{
+	return waiter_stopped() || waiter_down() ? FLOW_WAIT : FLOW_MORE;
 }
 
 int flow_recognise(struct flow *flow, const uint8_t *data, size_t len, uint16_t stream, uint64_t number)

@@ -265,7 +265,7 @@ static enum flow_io assoc_recv(struct flow *flow)
 		read_stats(flow, sctp);
 	n = sctp_batch_recv(&sctp->in, flow, blocking);
 	if (n < 0 && errno == EINTR)
-		return FLOW_WAIT;
+		return flow_interrupted();
 	if (n < 0 && errno != EAGAIN && !sctp->error) {
 		/* recvmmsg() reports the socket's error before what is queued (do_recvmmsg): once, then it
 		 * reads on */

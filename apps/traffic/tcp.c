@@ -240,7 +240,9 @@ static enum flow_io tcp_recv(struct flow *flow)
 	else
 		n = read_now(flow, receives ? tcp->in : &unexpected, receives ? tcp->in_size : 1);
 	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? FLOW_WAIT : flow_lost(flow, "recv", errno, NULL);
+		return errno == EINTR	 ? flow_interrupted()
+		       : errno == EAGAIN ? FLOW_WAIT
+					 : flow_lost(flow, "recv", errno, NULL);
 	if (n == 0)
 		return FLOW_CLOSED;
 	if (!receives) {
