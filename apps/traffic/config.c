@@ -200,6 +200,8 @@ static const struct option_row rows[] = {
      "connect again so long after the connection is lost or an attempt fails; the receiver has --again. Not "
      "given: the flow ends there",
      "1000000000"},
+    {"ecn", OPTION_WORD, ROLE_SENDER, PROTOCOL_UDP, AT(ecn), 0, 0, 0, "not-ect|ect0|ect1|ce",
+     "IP_TOS, IPV6_TCLASS: the codepoint of every datagram", "ect1"},
     {"loss-ends", OPTION_FLAG, ROLE_SENDER, CONNECTED, AT(loss_ends), 0, 0, 0, NULL,
      "that the peer closes or aborts the connection is an end like any other, no failure", NULL},
     {"again", OPTION_FLAG, ROLE_RECEIVER, CONNECTED, AT(again), 0, 0, 0, NULL,

@@ -62,6 +62,7 @@ struct config {
 	const char *close;
 	int64_t local_port, reconnect_ns;
 	bool loss_ends, again;
+	const char *ecn;
 };
 
 struct ndjson;

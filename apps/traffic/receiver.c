@@ -93,7 +93,7 @@ static bool taken_over(struct receiver *receiver)
 	struct flow *flow = &receiver->end.flow;
 	int old = flow->fd, new;
 
-	if (!flow->config->again)
+	if (!flow->config->again || flow->listen_fd < 0)
 		return false;
 	new = flow->ops->accept(flow) == FLOW_DONE ? flow->fd : -1;
 	flow->fd = old;

@@ -11,6 +11,8 @@
 #include "pattern.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/ip.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +51,19 @@ static int make_slots(struct flow *flow, struct udp *udp)
 	return 0;
 }
 
+/* Sets the codepoint of ECN, the lowest two bits of the traffic class (RFC 3168 5). */
+static int set_codepoint(struct flow *flow, int fd, int family)
+{
+	static const char *const names[] = {"not-ect", "ect1", "ect0", "ce"};
+	int value = 0;
+
+	while (strcmp(names[value], flow->config->ecn) != 0)
+		value++;
+	if (family == AF_INET6)
+		return flow_set(flow, fd, IPPROTO_IPV6, IPV6_TCLASS, value, "IPV6_TCLASS");
+	return flow_set(flow, fd, IPPROTO_IP, IP_TOS, value, "IP_TOS");
+}
+
 static int udp_open(struct flow *flow)
 {
 	const struct config *config = flow->config;
@@ -67,6 +82,8 @@ static int udp_open(struct flow *flow)
 	if (fd < 0)
 		return -1;
 	*(receiver ? &flow->listen_fd : &flow->fd) = fd;
+	if (config->ecn && set_codepoint(flow, fd, family))
+		return -1;
 	if (config->bind.count)
 		address = config->bind.items[0];
 	else if (flow_own_port(flow) == 0)

@@ -138,6 +138,7 @@ OPTIONS: dict[str, Option] = {
     "reconnect": Option(
         "reconnect_ns", quantity("time", example='"1 s"', high=86400 * S), _ALL, _SENDER, off="loss_ends"
     ),
+    "ecn": Option("ecn", Field("choice", '"ect1"', choices=("not-ect", "ect0", "ect1", "ce")), ("udp",), _SENDER),
     "local_port": Option("local_port", _count("2905", 1), _ANY, _SENDER),
     "stall_deadline": Option("stall_deadline_ns", _DEADLINE),
     "close": Option("close", Field("choice", '"abort"', choices=("abort", "graceful")), _ALL, _SENDER),

@@ -228,6 +228,7 @@ class SenderKeys(TypedDict, total=False):
     bare: bool  # true
     connect_deadline: str  # "30 s"
     reconnect: str  # "1 s"
+    ecn: Literal["not-ect", "ect0", "ect1", "ce"] | str  # "ect1"
     local_port: int  # 2905
     stall_deadline: str  # "30 s"
     close: Literal["abort", "graceful"] | str  # "abort"
@@ -742,6 +743,7 @@ class Sender(Key):
     bare: Key
     connect_deadline: Key
     reconnect: Key
+    ecn: Key
     local_port: Key
     stall_deadline: Key
     close: Key

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..captures.native import Bools, Ints, Rows
 from ..core.types import Cell, Flow
+from ..core.wire import ECN_MASK
 from ..store.app_records import AppRecord, Options
 from ..store.ndjson import last
 from ..testbed.layout import make_layout
@@ -29,6 +30,12 @@ class Datagrams:
     number: Ints
     ip_bytes: Ints
     payload_bytes: Ints
+    codepoint: Ints
+    """Of ECN (RFC 3168 5)."""
+
+    def of(self, mine: Bools) -> Datagrams:
+        """Some of them."""
+        return Datagrams(**{field.name: getattr(self, field.name)[mine] for field in dataclasses.fields(self)})
 
     @property
     def first(self) -> Bools:
@@ -91,6 +98,7 @@ def datagrams_at(cell: Cell, flow: Flow, point: CapturePoint, token: int, t0_rea
         (head & np.uint64(NUMBERS - 1)).astype(np.int64),
         rows["ip_bytes"].astype(np.int64),
         rows["payload_bytes"].astype(np.int64),
+        (point.capture.packets["tos"][rows["packet"]] & ECN_MASK).astype(np.int64),
     )
 
 
@@ -107,9 +115,9 @@ def datagram_flow_of(
     sent = datagrams_at(cell, flow, sender, token, t0_realtime_ns)
     came = datagrams_at(cell, flow, receiver, token, t0_realtime_ns)
     first = sent.first
-    sent = Datagrams(sent.t_ns[first], sent.number[first], sent.ip_bytes[first], sent.payload_bytes[first])
+    sent = sent.of(first)
     ours = np.isin(came.number, sent.number)
-    arrived = Datagrams(came.t_ns[ours], came.number[ours], came.ip_bytes[ours], came.payload_bytes[ours])
+    arrived = came.of(ours)
     arrived_ns = np.full(len(sent.number), NEVER, dtype=np.int64)
     once = arrived.first
     order = np.argsort(sent.number, kind="stable")

@@ -227,6 +227,13 @@ _MARKED_AT = {"red": 12, "codel": 24, "fq_codel": 12, "pie": 36, "dualpi2": 24}
 _CAKE_TINS, _CAKE_TIN_MARKED = 10, 8
 
 
+def step_marks(kind: str, statistics: bytes) -> int:
+    """Number of packets that DualPI2's step marked, some of which had a mark already (sch_dualpi2.c: dualpi2_mark)."""
+    at = 28
+    whole = kind == "dualpi2" and len(statistics) >= at + 4
+    return int(struct.unpack_from("=I", statistics, at)[0]) if whole else 0
+
+
 def marked(kind: str, statistics: bytes) -> int:
     """Number of packets that the qdisc marked with ECN, from TCA_STATS_APP; 0 for a kind that marks nothing."""
     if kind == "cake":

@@ -197,6 +197,8 @@ def restarted(cell: Cell) -> frozenset[str]:
 
 def accepts_again(cell: Cell, flow: Flow) -> bool:
     """True if the flow's receiver may meet more than one connection."""
+    if flow.protocol == "udp":  # it has no connection
+        return False
     return "reconnect_ns" in flow.sender_options or bool(restarted(cell) & {flow.sender, flow.receiver})
 
 

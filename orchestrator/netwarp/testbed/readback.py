@@ -13,7 +13,7 @@ from ..core.types import Check, Frozen
 from ..store import init_records as init
 from ..store.ndjson import of_kind
 from .aqm import KINDS as AQM_KINDS
-from .aqm import AqmQdisc, marked
+from .aqm import AqmQdisc, marked, step_marks
 from .compile import AskedDump, Compiled
 from .layout import BRIDGE
 from .messages import (
@@ -63,6 +63,8 @@ class Qdisc(Frozen, frozen=True):
     aqm: AqmQdisc | None = None
     marked_packets: int = 0
     """ECN marks, of an AQM."""
+    step_marks: int = 0
+    """Of them those of DualPI2's step, which also counts packets that were marked already."""
     htb: Htb | Fifo | Fq | None = None
 
 
@@ -316,6 +318,7 @@ def decode_qdiscs(datagrams: Iterable[bytes]) -> Iterator[Qdisc]:
             tbf=Tbf.decode(attributes_of(attributes[TCA_OPTIONS])) if kind == "tbf" else None,
             aqm=AqmQdisc.decode(kind, attributes_of(attributes[TCA_OPTIONS])) if kind in AQM_KINDS else None,
             marked_packets=marked(kind, stats.get(TCA_STATS_APP, b"")),
+            step_marks=step_marks(kind, stats.get(TCA_STATS_APP, b"")),
             htb=_other(kind, attributes),
         )
 

@@ -240,6 +240,7 @@ def test_the_first_line_holds_every_option_in_force() -> None:
                 "pacing_rate_bit_s",
                 "interval_ns",
                 "local_port",
+                "ecn",
                 "reconnect_ns",
                 "messages",
                 "peer_messages",

@@ -92,10 +92,12 @@ def mark_checks(cell: Cell, counted: Counted, points: Mapping[str, CapturePoint]
             continue
         packets = point.capture.packets
         came = int(((packets["tos"] & ECN_MASK == CE) & (packets["source"] == point.links.index(name))).sum())
+        twice = f" (at most {qdisc.step_marks} twice)" if qdisc.step_marks else ""
         yield Check(
             f"ECN marks of {name} {direction}",
-            0 <= qdisc.marked_packets - came <= qdisc.queued_packets,
-            f"{qdisc.kind} marked {qdisc.marked_packets} and holds {qdisc.queued_packets} packets; {came} came marked",
+            0 <= qdisc.marked_packets - came <= qdisc.queued_packets + qdisc.step_marks,
+            f"{qdisc.kind} marked {qdisc.marked_packets}{twice} and holds {qdisc.queued_packets} packets; {came} came "
+            "marked",
         )
 
 

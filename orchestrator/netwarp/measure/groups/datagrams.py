@@ -12,6 +12,7 @@ from ...core.types import Flow
 from ..datagram_flows import DatagramFlow, jitter_ns
 from ..observation import Window
 from ..timetable import NEVER
+from .traffic import by_codepoint
 
 SHARES = {"p50": 50.0, "p95": 95.0, "p99": 99.0}
 
@@ -41,6 +42,8 @@ def datagram_flow_metrics(flow: Flow, datagrams: DatagramFlow, window: Window) -
         )
     if len(delays):
         metrics["delay_variation_p99_s"] = float(np.percentile(delays - delays.min(), 99.0, method="inverted_cdf"))
+    metrics |= by_codepoint(datagrams.sent.codepoint[sent_by], "sent")
+    metrics |= by_codepoint(datagrams.arrived.codepoint[window.holds(datagrams.arrived.t_ns)], "arrived")
     jitter = jitter_ns(sent_ns, arrived_ns)
     metrics["jitter_s"] = None if jitter is None else jitter / 1e9
     new = datagrams.arrived.first & window.holds(datagrams.arrived.t_ns)

@@ -28,7 +28,7 @@ def traffic_metrics(observation: FlowObservation) -> dict[str, float | None]:
     if observation.sender is not None:
         metrics["setup_time_s"] = setup_time_s(observation.flow, observation.sender)
         if observation.sent is not None:
-            metrics |= _by_codepoint(observation.sent, "sent")
+            metrics |= by_codepoint(observation.sent.codepoint, "sent")
     if observation.receiver is None or observation.arrived is None:
         return metrics
     flow, window, data = observation.flow, observation.window, observation.arrived
@@ -54,21 +54,24 @@ def traffic_metrics(observation: FlowObservation) -> dict[str, float | None]:
         "unique_data_packets": float((data.new_bytes > 0).sum()),
         "packets_both_ways": float(len(data.t_ns) + len(back.t_ns)),
         "wire_bytes_both_ways": both,
-        "ecn_marked_packets": float((data.codepoint == CE).sum()),
         "payload_share_ratio": float(data.new_bytes.sum()) / both if both else None,
     }
-    metrics |= _by_codepoint(data, "arrived")
+    metrics |= by_codepoint(data.codepoint, "arrived")
     retransmitted_packets = observation.once(retransmission_metrics).get("retransmitted_packets")
     if completed_ns is not None and retransmitted_packets == 0:
         metrics |= _by_arithmetic(observation, data_packets, ack_packets)
     return metrics
 
 
-def _by_codepoint(packets: PacketColumns, end: str) -> dict[str, float | None]:
-    """How many packets have each codepoint of ECN at one end (CE at the receiver is `ecn_marked_packets`)."""
-    counted = np.bincount(packets.codepoint, minlength=CE + 1).tolist()
-    names = (("not_ect", 0), ("ect1", 1), ("ect0", 2), *((("ce", CE),) if end == "sent" else ()))
-    return {f"{end}_{name}_packets": float(counted[codepoint]) for name, codepoint in names}
+def by_codepoint(codepoint: Ints, end: str) -> dict[str, float | None]:
+    """How many packets have each codepoint of ECN at one end, `sent` or `arrived`."""
+    counted = np.bincount(codepoint, minlength=CE + 1).tolist()
+    names = ("not_ect", "ect1", "ect0", "ce")
+    names = names if end == "sent" else (*names[:-1], "")
+    return {
+        f"{end}_{name}_packets" if name else "ecn_marked_packets": float(number)
+        for name, number in zip(names, counted, strict=True)
+    }
 
 
 def _rate(packets: PacketColumns, amount: Ints, window: Window) -> float | None:
