@@ -5,14 +5,15 @@
  *	probe send ADDRESS PORT IP_BYTES[,IP_BYTES...] COUNT INTERVAL_NS START_NS UNTIL_NS [AT_NS,...]
  *		COUNT datagrams, the sizes in turn, at T0 + START + i * INTERVAL (0: all at once), one more of
  *		the first size at T0 + each AT; the socket stays open until T0 + UNTIL.
- *	probe echo PORT
- *		prints "listening", sends every datagram back to its source.
- *	probe sink PORT
+ *	probe echo PORT [ADDRESS]
+ *		prints "listening", sends every datagram back to its source. ADDRESS: any of IPv4.
+ *	probe sink PORT [ADDRESS]
  *		prints "listening", takes nothing (the kernel then sends no ICMP).
  *
  * Each datagram begins with its number, 64 bit, so that no two are alike. T0 is NETWARP_T0_REALTIME_NS.
  * Exit status: 0 done, 1 failed, 2 usage.
  */
+#include "address.h"
 #include "clock.h"
 
 #include <arpa/inet.h>
@@ -26,10 +27,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { HEADERS_BYTES = 28, SIZES_MAX = 16, TIMES_MAX = 256, IP_BYTES_MAX = 65535 };
+enum {
+	UDP_BYTES = 8,
+	IPV4_BYTES = 20,
+	IPV6_BYTES = 40,
+	SIZES_MAX = 16,
+	TIMES_MAX = 256,
+	IP_BYTES_MAX = 65535
+};
 
 struct plan {
-	struct sockaddr_in to;
+	union address to;
 	int64_t sizes[SIZES_MAX];
 	int64_t at_ns[TIMES_MAX];
 	size_t size_count, at_count;
@@ -40,7 +48,7 @@ static int usage(void)
 {
 	fputs(
 	    "usage: probe send ADDRESS PORT IP_BYTES[,...] COUNT INTERVAL_NS START_NS UNTIL_NS [AT_NS,...]\n"
-	    "       probe echo PORT | probe sink PORT\n"
+	    "       probe echo PORT [ADDRESS] | probe sink PORT [ADDRESS]\n"
 	    "for example: probe send 10.0.0.2 7001 100 1000 10000000 0 12000000000\n",
 	    stderr);
 	return 2;
@@ -73,25 +81,30 @@ static size_t numbers(char *text, int64_t low, int64_t high, int64_t *items, siz
 	return count;
 }
 
-static bool port_of(const char *text, in_port_t *port)
+/* An address in text and a port. */
+static bool place_of(const char *address, const char *port, union address *place)
 {
 	int64_t value;
 
-	if (!number(text, 1, 65535, &value))
+	if (!address_parse(address, place) || !number(port, 1, 65535, &value))
 		return false;
-	*port = htons((uint16_t)value);
+	address_set_port(place, (uint16_t)value);
 	return true;
+}
+
+static int64_t headers_bytes(const union address *to)
+{
+	return UDP_BYTES + (to->any.sa_family == AF_INET6 ? IPV6_BYTES : IPV4_BYTES);
 }
 
 static int send_one(int fd, const struct plan *plan, uint64_t sequence, int64_t ip_bytes)
 {
 	static unsigned char datagram[IP_BYTES_MAX];
 	uint64_t order = htobe64(sequence);
-	size_t bytes = (size_t)(ip_bytes - HEADERS_BYTES);
+	size_t bytes = (size_t)(ip_bytes - headers_bytes(&plan->to));
 
 	memcpy(datagram, &order, sizeof(order));
-	return sendto(fd, datagram, bytes, 0, (const struct sockaddr *)&plan->to, sizeof(plan->to)) ==
-		       (ssize_t)bytes
+	return sendto(fd, datagram, bytes, 0, &plan->to.any, address_length(&plan->to.any)) == (ssize_t)bytes
 		   ? 0
 		   : -1;
 }
@@ -132,17 +145,17 @@ static int play(int fd, const struct plan *plan)
 
 static int send_all(int argc, char **argv)
 {
-	struct plan plan = {.to.sin_family = AF_INET};
+	struct plan plan = {.count = 0};
 	const char *t0 = getenv("NETWARP_T0_REALTIME_NS");
 	int fd, status;
 
-	if (argc < 7 || argc > 8 || inet_pton(AF_INET, argv[0], &plan.to.sin_addr) != 1 ||
-	    !port_of(argv[1], &plan.to.sin_port) || !number(argv[3], 0, INT64_C(1) << 32, &plan.count) ||
+	if (argc < 7 || argc > 8 || !place_of(argv[0], argv[1], &plan.to) ||
+	    !number(argv[3], 0, INT64_C(1) << 32, &plan.count) ||
 	    !number(argv[4], 0, INT64_MAX / 2, &plan.interval_ns) ||
 	    !number(argv[5], 0, INT64_MAX / 2, &plan.start_ns) ||
 	    !number(argv[6], 0, INT64_MAX / 2, &plan.until_ns))
 		return usage();
-	plan.size_count = numbers(argv[2], HEADERS_BYTES + 8, IP_BYTES_MAX, plan.sizes, SIZES_MAX);
+	plan.size_count = numbers(argv[2], headers_bytes(&plan.to) + 8, IP_BYTES_MAX, plan.sizes, SIZES_MAX);
 	if (argc == 8)
 		plan.at_count = numbers(argv[7], 0, INT64_MAX / 2, plan.at_ns, TIMES_MAX);
 	if (!plan.size_count || (argc == 8 && !plan.at_count))
@@ -151,7 +164,7 @@ static int send_all(int argc, char **argv)
 		fputs("probe: NETWARP_T0_REALTIME_NS is not set to a time: cell-init sets it\n", stderr);
 		return 2;
 	}
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	fd = socket(plan.to.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return fail("socket");
 	status = clock_timerslack() ? fail("timer slack") : play(fd, &plan);
@@ -162,30 +175,29 @@ static int send_all(int argc, char **argv)
 static int echo(int fd)
 {
 	static unsigned char datagram[IP_BYTES_MAX];
-	struct sockaddr_in from;
+	union address from;
 	socklen_t length;
 	ssize_t bytes;
 
 	for (;;) {
 		length = sizeof(from);
-		bytes = recvfrom(fd, datagram, sizeof(datagram), 0, (struct sockaddr *)&from, &length);
-		if (bytes < 0 ||
-		    sendto(fd, datagram, (size_t)bytes, 0, (struct sockaddr *)&from, length) != bytes)
+		bytes = recvfrom(fd, datagram, sizeof(datagram), 0, &from.any, &length);
+		if (bytes < 0 || sendto(fd, datagram, (size_t)bytes, 0, &from.any, length) != bytes)
 			return fail("echo");
 	}
 }
 
-static int listen_at(const char *port, bool answers)
+static int listen_at(const char *port, const char *address, bool answers)
 {
-	struct sockaddr_in at = {.sin_family = AF_INET};
+	union address at;
 	int fd, status;
 
-	if (!port_of(port, &at.sin_port))
+	if (!place_of(address ? address : "0.0.0.0", port, &at))
 		return usage();
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	fd = socket(at.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return fail("socket");
-	if (bind(fd, (struct sockaddr *)&at, sizeof(at))) {
+	if (bind(fd, &at.any, address_length(&at.any))) {
 		status = fail("bind");
 	} else {
 		puts("listening");
@@ -198,10 +210,10 @@ static int listen_at(const char *port, bool answers)
 
 int main(int argc, char **argv)
 {
-	if (argc == 3 && !strcmp(argv[1], "echo"))
-		return listen_at(argv[2], true);
-	if (argc == 3 && !strcmp(argv[1], "sink"))
-		return listen_at(argv[2], false);
+	if ((argc == 3 || argc == 4) && !strcmp(argv[1], "echo"))
+		return listen_at(argv[2], argv[3], true);
+	if ((argc == 3 || argc == 4) && !strcmp(argv[1], "sink"))
+		return listen_at(argv[2], argv[3], false);
 	if (argc > 2 && !strcmp(argv[1], "send"))
 		return send_all(argc - 2, argv + 2);
 	return usage();

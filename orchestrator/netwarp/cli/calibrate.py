@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..core.numbers import DASH, given, percent
-from ..engine.calibration import AQM, BUCKETS, GENERIC, NETEM, NOT_COMPLETED, RULES, calibrate
+from ..engine.calibration import AQM, BUCKETS, GENERIC, IPV6, NETEM, NOT_COMPLETED, RULES, calibrate
 from ..present.profile_table import profile_table
 from ..store.probe_rows import ProbeRow
 from .output import make_table, print_json
@@ -24,7 +24,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "names", nargs="*", metavar="PROFILE",
         help=f"profiles (`netwarp profiles`), {GENERIC} (rates, delays, faults), {NETEM} (each option), "
         f"{RULES} (losses by the packet), {AQM} (each kind's law), {BUCKETS} (policers, "
-        "bursts, slots, opportunities); default: all",
+        f"bursts, slots, opportunities), {IPV6} ({GENERIC}, {RULES}, {BUCKETS} on it); default: all",
     )  # fmt: skip
     parser.add_argument("--backend", choices=("virtual", "guest", "netns"), default="virtual")
     parser.add_argument("--jobs", type=int, help="cells at once (default: cores)")

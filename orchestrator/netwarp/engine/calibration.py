@@ -35,6 +35,7 @@ from ..measure.calibration import (
     generic_probes,
     judge_profile,
     netem_probes,
+    over_ipv6,
     profile_probes,
     rule_probes,
 )
@@ -56,10 +57,10 @@ from .execute import execute
 
 T = TypeVar("T", ProbeRow, Curve)
 log = logging.getLogger(__name__)
-GENERIC, NETEM, RULES, AQM, BUCKETS = "generic", "netem", "rules", "aqm", "buckets"
+GENERIC, NETEM, RULES, AQM, BUCKETS, IPV6 = "generic", "netem", "rules", "aqm", "buckets", "ipv6"
 """Names beside the profiles': the probes every run's report is held by; each of netem's options by itself; losses by
-the packet; the law of each kind of active queue management."""
-ON_THE_VIRTUAL_CLOCK = (GENERIC, RULES, AQM, BUCKETS)
+the packet; the law of each kind of active queue management; policers and the like; and what of these goes over IPv6."""
+ON_THE_VIRTUAL_CLOCK = (GENERIC, RULES, AQM, BUCKETS, IPV6)
 """Their bounds are that clock's."""
 NOT_COMPLETED = "completed"
 """Unit of the row of a probe that did not complete: 0 of 1 completed."""
@@ -90,8 +91,9 @@ def calibrate(
     """Measure links against their configuration, and store the result for the reports of this kernel.
 
     names: profiles, "generic" (rates, delays, faults), "netem" (each option), "rules" (losses by the packet), "aqm"
-    (each kind's law); empty: all. jobs: cells at once (default: cores; on the wall clock 1). out: keep the probes'
-    captures in this new directory. html: write the page to this path. Raises SpecError, BackendUnavailable, StoreError.
+    (each kind's law), "ipv6" (generic and rules over it); empty: all. jobs: cells at once (default: cores; on the
+    wall clock 1). out: keep the probes' captures in this new directory. html: write the page to this path. Raises
+    SpecError, BackendUnavailable, StoreError.
     """
     if jobs is not None and jobs < 1:
         raise SpecError(f"--jobs {jobs}: at least 1")
@@ -113,7 +115,7 @@ def calibrate(
 
 def _names(given: Sequence[str], backend: str) -> tuple[str, ...]:
     """The names to measure. Raises SpecError for an unknown one."""
-    known = [GENERIC, NETEM, RULES, AQM, BUCKETS, *list_profiles()]
+    known = [GENERIC, NETEM, RULES, AQM, BUCKETS, IPV6, *list_profiles()]
     for name in given:
         if name not in known:
             raise SpecError(f'there is no profile "{name}"{nearest(name, known)}; `{command("profiles")}` lists them')
@@ -300,6 +302,9 @@ def _probes(name: str, budget: Budget) -> tuple[Probe, ...]:
             return aqm_probes(program)
         case "buckets":
             return bucket_probes(program)
+        case "ipv6":
+            every = (*generic_probes(program), *rule_probes(program, budget), *bucket_probes(program))
+            return tuple(over_ipv6(probe) for probe in every)
     return profile_probes(name, program, budget)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from netwarp.core.ip_families import IPV6
 from netwarp.core.types import GilbertElliott, LinkImpairment
 from netwarp.measure.calibration import (
     ON_THE_WALL_CLOCK,
@@ -15,7 +16,9 @@ from netwarp.measure.calibration import (
     WALL,
     Budget,
     ProbeClock,
+    generic_probes,
     netem_probes,
+    over_ipv6,
     profile_probes,
 )
 from netwarp.measure.calibration.datagram_judge import judge_ways
@@ -28,10 +31,12 @@ from netwarp.measure.calibration.datagrams import (
     chi_square,
     chi_square_bound,
     delays_of,
+    is_host_a,
     run_lengths,
 )
 from netwarp.present.profile_table import profile_table
 from netwarp.store.probe_rows import ProbeRow
+from netwarp.testbed.layout import make_layout
 from support.checkout import ROOT
 
 PROGRAM = Path("probe")
@@ -274,3 +279,15 @@ def _unmeasured(cell: str) -> str:
     left, _, right = cell.partition(" → ")
     words = right.split(" ")
     return " ".join([left, "→", "?", *words[1:]])
+
+
+def test_probes_over_ipv6_are_the_same_but_for_the_family() -> None:
+    """And of two hosts a is told by the address that the testbed gives it."""
+    for probe in generic_probes(PROGRAM):
+        other = over_ipv6(probe)
+        assert {link.ip_family for link in other.cell.links} == {IPV6}
+        layout = make_layout(other.cell)
+        ends = [layout.interface(node, "p1").ip for node in "ab"]
+        assert [is_host_a(address) for address in ends] == [True, False]
+        assert [is_host_a(make_layout(probe.cell).interface(node, "p1").ip) for node in "ab"] == [True, False]
+        assert all(flow.program is not None and flow.program.receiver[-1] == "{to}" for flow in other.cell.flows)

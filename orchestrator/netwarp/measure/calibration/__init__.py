@@ -3,7 +3,7 @@
 from .aqm import aqm_probes
 from .buckets import bucket_probes
 from .datagram_judge import VIRTUAL, WALL, ProbeClock, judge_profile
-from .datagram_probes import ON_THE_WALL_CLOCK, Budget, generic_probes, netem_probes, profile_probes
+from .datagram_probes import ON_THE_WALL_CLOCK, Budget, generic_probes, netem_probes, over_ipv6, profile_probes
 from .datagrams import Probe
 from .rules import rule_probes
 
@@ -19,6 +19,7 @@ __all__ = [
     "generic_probes",
     "judge_profile",
     "netem_probes",
+    "over_ipv6",
     "profile_probes",
     "rule_probes",
 ]

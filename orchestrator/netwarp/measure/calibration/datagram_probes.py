@@ -123,6 +123,20 @@ def generic_probes(program: Path, seed: int = 1) -> tuple[Probe, ...]:
     return tuple(probes)
 
 
+def over_ipv6(probe: Probe) -> Probe:
+    """The same probe on a link of IPv6: packets of the same bytes, headers and all."""
+    links = tuple(msgspec.structs.replace(link, family="ipv6") for link in probe.cell.links)
+    flows = tuple(
+        msgspec.structs.replace(
+            flow, program=msgspec.structs.replace(flow.program, receiver=(*flow.program.receiver, "{to}"))
+        )
+        for flow in probe.cell.flows
+        if flow.program is not None
+    )
+    cell = msgspec.structs.replace(probe.cell, links=links, flows=flows)
+    return Probe(f"IPv6: {probe.name}", cell, probe.quantities)
+
+
 def read_link(keys: str, seed: int = 1) -> tuple[Link, tuple[Event, ...]]:
     """The link that the planner makes of these keys of a spec, and its own events in 100 s. Raises SpecError."""
     text = (

@@ -7,6 +7,7 @@ Delays are those of sch_netem.c (tabledist): the delay plus jitter x table / 819
 
 from __future__ import annotations
 
+import ipaddress
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -94,15 +95,17 @@ def _identities(cell_dir: Path, node: str) -> tuple[Rows, Ints]:
     rows = capture.identities
     packets = capture.packets[rows["packet"]]
     mine = (packets["protocol"] == UDP) & (rows["path"] < len(capture.paths))
-    first_is_a = np.array([_is_host_a(capture.address(path, 0)) for path in range(len(capture.paths))], dtype=np.bool_)
+    first_is_a = np.array([is_host_a(capture.address(path, 0)) for path in range(len(capture.paths))], dtype=np.bool_)
     rows = rows[mine]
     return rows, np.where(first_is_a[rows["path"]], rows["path_direction"], 1 - rows["path_direction"]).astype(np.int64)
 
 
-def _is_host_a(address: str) -> bool:
+def is_host_a(address: str) -> bool:
     """True if the address is host a's: of a link's two hosts the one listed first gets the lower address
     (testbed.layout).
     """
+    if ":" in address:
+        return int(ipaddress.IPv6Address(address)) >> 64 & 0xFFFF == 0
     return address.startswith("10.") and int(address.rsplit(".", 1)[1]) < 64
 
 
