@@ -42,7 +42,7 @@ from ..measure.calibration import (
 from ..present.pages.calibration import write_calibration_page
 from ..sandbox import SandboxBackend, VirtualBackend
 from ..sandbox.choose import Chosen, choose
-from ..sandbox.virtual import T0_REALTIME_NS
+from ..sandbox.virtual import T0_REALTIME_NS, newer_needed
 from ..store import probe_rows as records
 from ..store.init_records import Ready, read_init_log
 from ..store.manifest import now_utc
@@ -255,7 +255,8 @@ def _measure(
     backend: SandboxBackend, names: Iterable[str], jobs: int, directory: RunDir
 ) -> tuple[list[ProbeRow], list[Curve], float | None]:
     budget = ON_THE_WALL_CLOCK if backend.wall_clock else Budget()
-    wanted = [probe for name in names for probe in _probes(name, budget)]
+    wanted = [probe for name in names for probe in _probes(name, budget)
+              if not (newer_needed(probe.cell, (0, 0)) and backend.refuses(probe.cell))]  # fmt: skip
     outcomes: dict[str, CellOutcome] = {}
 
     def finished(cell: Cell, outcome: CellOutcome) -> None:

@@ -37,6 +37,10 @@ PIE_DROPS = 0.38
 chance (PIE_SILENT)."""
 
 
+DUALPI2_DROPS = 0.1
+"""Share that cannot pass the classic queue: the square of DualPI2's probability, which is then 0.32."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stream:
     """Datagrams at a constant rate; drop_share: of them so many are too many for the link."""
@@ -74,6 +78,7 @@ AQMS: dict[str, tuple[str, str, tuple[Stream, ...]]] = {
         (Stream(LARGE_BYTES, 5 * MS // 2, 10 * S), Stream(SMALL_BYTES, MS, 10 * S)),
     ),
     "cake": ("8 MiB", '{ kind = "cake", rtt = "100 ms" }', (overload(0.1, 10 * S),)),
+    "dualpi2": ("2000 packets", '{ kind = "dualpi2" }', (overload(DUALPI2_DROPS, 80 * S),)),
 }
 """Name -> its hard limit, what a spec says, and what is sent. RED: so that the average stays between its thresholds.
 fq_codel: a target that both flows' queues stay above, so that neither is ever empty."""
@@ -116,6 +121,8 @@ def judge_aqm(probe: Probe, way: Way, t0_ns: int, late_s: float) -> Iterator[Pro
             yield from _codel(probe, way, aqm, late_s)
         case "pie":
             yield from _pie(probe, way, aqm, t0_ns)
+        case "dualpi2":
+            yield from _dualpi2(probe, way, aqm, t0_ns)
         case "fq_codel":
             yield from _fairness(probe, way, aqm, t0_ns)
     yield from _rate(probe, way, t0_ns, late_s)
@@ -262,6 +269,29 @@ def _pie(probe: Probe, way: Way, aqm: Aqm, t0_ns: int) -> Iterator[ProbeRow]:
     quantity = f"of {len(gaps)} drops, {PIE_SILENT + 1} packets after the last"
     yield from share(probe, quantity, ratio, at_once, len(gaps))
     statistic, freedom = chi_square(gaps - PIE_SILENT, ratio)
+    bound = chi_square_bound(freedom) if freedom else 0
+    yield ProbeRow.of(probe.name, "packets between two drops, chi-square", 0, statistic, bound, "ratio")
+
+
+DUALPI2_BOUND_S = 1.5e-3
+"""Of DualPI2's mean: its probability sums (delay - target) x 0.16 Hz each 16 ms, 3,750 times; it and 3.2 Hz x delay end
+within 0.2 of where they began, which is 0.33 ms. Its delay is that of the packet at the head, up to 1.6 ms younger.
+"""
+
+
+def _dualpi2(probe: Probe, way: Way, aqm: Aqm, t0_ns: int) -> Iterator[ProbeRow]:
+    """The classic queue (RFC 9332 2.4): the mean sojourn time is the target, as the probability is its integral; each
+    packet is dropped on its own, with its square, so the packets from drop to drop have a geometric distribution.
+    """
+    settled: Bools = way.sent_ns > t0_ns + START_NS + SETTLED_NS
+    sojourn = (_given_out_ns(way) - way.sent_ns[way.came])[settled[way.came]] / 1e9
+    mean, target_s = float(sojourn.mean()) if len(sojourn) else None, aqm.settings["target_ns"] / 1e9
+    yield ProbeRow.of(probe.name, "sojourn time, mean", target_s, mean, DUALPI2_BOUND_S, "s")
+    gaps = np.diff(np.flatnonzero(~way.came & settled))
+    yield from share(
+        probe, f"of {len(gaps)} drops, the packet after the last", DUALPI2_DROPS, int((gaps == 1).sum()), len(gaps)
+    )
+    statistic, freedom = chi_square(gaps, DUALPI2_DROPS)
     bound = chi_square_bound(freedom) if freedom else 0
     yield ProbeRow.of(probe.name, "packets between two drops, chi-square", 0, statistic, bound, "ratio")
 
