@@ -9,27 +9,17 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
 from ..core.ip_families import FORWARDS_IPV4, FORWARDS_IPV6, IPV6, ipv6_on, quiet_sysctls
-from ..core.types import Cell, Event, Flow
+from ..core.types import Cell, Event
 from . import messages
 from .agent_steps import agent_rules, agent_signals, agents_of, forwarding, relay_rules, relays, start_agents
-from .arguments import (
-    flow_token,
-    listener_steps,
-    opener_steps,
-    page_arguments,
-    receiver_arguments,
-    sender_arguments,
-    sender_program,
-)
+from .arguments import flow_token, listener_steps
 from .direction_program import DirectionProgram
 from .host_faults import NO_LOOSE, Asked, HostFaultSteps, Wanted, accepts_again, add_route, firewalls
 from .layout import Devices, Interface, Layout, hop_name, make_layout
@@ -40,19 +30,13 @@ from .path_manager import FAMILY, path_manager
 from .policers import DirectionPolicer, direction_policers, policer_dump
 from .qdiscs import Htb
 from .shaping import ExpectedQdisc, Shaping
+from .spawning import LEAD_NS, sender_steps, spawn
 from .steps import Step, step
 
 MS = 1_000_000
 S = 1_000_000_000
 LINGER_NS = 2 * S
 """Time after the cell's duration in which the apps may end by themselves (an ABORT in flight, a last summary)."""
-LEAD_NS = 500 * MS
-"""A sender is spawned this long before its start, and sleeps until its start by itself. One that starts sooner after T0
-is spawned before T0: before `ready` if the clock has a fixed T0 (which the sender is given), otherwise between `ready`
-and T0.
-"""
-SPAWN_NS = 20_000
-"""In no less virtual time a sender is spawned (14 reads of the clock)."""
 RESTORED = ("address", "route", "neighbour")
 """The dumps that must be whole again right after the repair of a `link` event. Operstate is not yet: the kernel sets it
 later.
@@ -255,17 +239,17 @@ def compile_cell(
             out.steps += listener_steps(flow, flow.program, layout, clock.setup_ns, virtual=clock.virtual)
             continue
         t0_file, again = "" if clock.virtual else T0_FILE, accepts_again(cell, flow)
-        out.add(_spawn(flow, flow.listener, layout, tokens[flow.name], t0_file=t0_file, again=again))
+        out.add(spawn(flow, flow.listener, layout, tokens[flow.name], t0_file=t0_file, again=again))
         out.add(step("output", id=f"{flow.name}.{flow.listener}", text='"listening"', timeout_ns=clock.setup_ns))
     ours = [flow for flow in cell.flows if flow.program is None]
     early = [flow for flow in ours if flow.start_ns < LEAD_NS and clock.virtual]
     for flow in early:  # spawned at T0 it would be late: starting a program takes some microseconds
-        out.add(_spawn(flow, flow.opener, layout, tokens[flow.name]))
+        out.add(spawn(flow, flow.opener, layout, tokens[flow.name]))
     out.add(step("ready"))
     # a quarter of the time from ready to T0 is for being late with what comes first
     earliest_ns = 0 if clock.t0_after_ready_ns is None else -clock.t0_after_ready_ns * 3 // 4
     late = [flow for flow in cell.flows if flow not in early]
-    starts = _sender_steps(cell, late, tokens, earliest_ns, layout, virtual=clock.virtual)
+    starts = sender_steps(cell, late, tokens, earliest_ns, layout, virtual=clock.virtual)
     _timeline(cell, itertools.chain(agent_signals(cell), starts), layout, shaping, out, elsewhere)
     out.add(step("end", at_ns=last_ns, early=1, file=clock.over_file or None, grace_ns=clock.grace_ns))
     for number in range(len(layout.namespaces)):
@@ -394,61 +378,6 @@ def _own_address(interface: Interface) -> Request:
 def _offload(interface: Interface, at_ns: int | None = None) -> Step:
     command = f"ip netns exec {interface.node} ethtool -K {interface.name} tx off rx off sg off tso off gso off gro off"
     return step("offload", ns=interface.namespace, iface=interface.name, command=command, at_ns=at_ns)
-
-
-def _spawn(
-    flow: Flow,
-    role: Literal["sender", "receiver"],
-    layout: Layout,
-    token: int,
-    at_ns: int | None = None,
-    *,
-    t0_file: str = "",
-    again: bool = False,
-) -> Step:
-    node = flow.sender if role == "sender" else flow.receiver
-    if flow.is_page:
-        program = ["bin/web-server" if role == "sender" else "bin/web-client"]
-        arguments = page_arguments(flow, role, layout, token)
-    elif role == "sender":
-        program, arguments = sender_program(flow), sender_arguments(flow, layout, token)
-    else:
-        program, arguments = ["bin/receiver"], receiver_arguments(flow, layout, token, t0_file, again=again)
-    return step(
-        "spawn",
-        id=f"{flow.name}.{role}",
-        ns=layout.namespaces.index(node),
-        stdout=f"apps/{flow.name}.{role}.ndjson",
-        stderr=f"apps/{flow.name}.{role}.stderr",
-        flow=1,
-        arg=[*program, *arguments],
-        command=f"ip netns exec {node} {' '.join([*(part.rpartition('/')[2] for part in program), *arguments])} &",
-        at_ns=at_ns,
-    )
-
-
-def _sender_steps(
-    cell: Cell, flows: list[Flow], tokens: dict[str, int], earliest_ns: int, layout: Layout, *, virtual: bool
-) -> Iterator[Step]:
-    busy = sorted({at_ns for flow in cell.flows for at_ns in (flow.start_ns, flow.stop_ns) if at_ns is not None})
-    at_once = Counter(flow.start_ns for flow in flows)
-    for flow in flows:
-        if flow.program is not None:  # begins when it is started; netwarp's own sender sleeps until its start
-            yield from opener_steps(flow, flow.program, layout, virtual=virtual)
-            continue
-        at_ns = max(earliest_ns, flow.start_ns - LEAD_NS)
-        if isinstance(flow.group, str):  # flows that follow each other by a part of the lead
-            at_ns = _quiet(at_ns, SPAWN_NS * at_once[flow.start_ns], busy)
-        yield _spawn(flow, flow.opener, layout, tokens[flow.name], at_ns)
-
-
-def _quiet(at_ns: int, takes_ns: int, busy: Sequence[int]) -> int:
-    """The first time from `at_ns` on, in steps of as long as spawning takes, at which no flow starts or stops
-    meanwhile: it would be late.
-    """
-    while (place := bisect_left(busy, at_ns - SPAWN_NS)) < len(busy) and busy[place] <= at_ns + takes_ns:
-        at_ns += SPAWN_NS
-    return at_ns
 
 
 def _timeline(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 
+import netwarp
 import pytest
 from support.chain_kit import Checkout
 from support.run_files import RunFiles
@@ -164,3 +165,11 @@ def test_a_figure_over_time_has_a_panel_for_each_variant_and_one_look_for_a_vari
     waiting = [looks[line["key"]]["light"] for line in data["figures"]["waiting"]["series"]]
     assert colours == [{colour} for colour in waiting], "a variant has one colour in the whole report"
     assert len({*waiting}) == 3
+
+
+def test_windows_are_a_data_frame(run: RunFiles) -> None:
+    frame = netwarp.load_run(run.root).windows
+    cell_id = run.cell(variant="reno").cell.id
+    chosen = frame.filter((frame["cell_id"] == cell_id) & (frame["flow"] == LINK) & (frame["series"] == "loss_ratio"))
+    assert chosen["t_s"].to_list() == [number / 2 for number in range(12)]
+    assert chosen["value"].to_list() == windows(run, "reno", LINK, "loss_ratio")

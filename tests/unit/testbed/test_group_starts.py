@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from netwarp.core.types import Cell
-from netwarp.testbed.compile import LEAD_NS, SPAWN_NS, Clock, compile_cell
+from netwarp.testbed.compile import Clock, compile_cell
+from netwarp.testbed.spawning import LEAD_NS, SPAWN_NS
 from support.specs import BASE, cell_of
 
 MS = 10**6
