@@ -97,7 +97,7 @@ class Hop:
     the shortest delays of both directions are in truth equal; None if only one direction was seen.
 
     packet_s, packet_delay_s, packet_bytes: one value per packet, in the order at `before`; times in seconds from the
-    join's t0; delay NaN: lost.
+    join's t0; delay NaN: lost. packet_row: where it stands in the table of packets.
     """
 
     source: str
@@ -124,6 +124,7 @@ class Hop:
     packet_s: Floats = dataclasses.field(repr=False, compare=False)
     packet_delay_s: Floats = dataclasses.field(repr=False, compare=False)
     packet_bytes: Ints = dataclasses.field(repr=False, compare=False)
+    packet_row: Ints = dataclasses.field(repr=False, compare=False)
 
     def as_json(self) -> dict[str, Any]:
         """The keys of docs/analyze.md: all members except the values per packet."""
@@ -182,6 +183,7 @@ def make_hop(
         packet_s=(sent_ns[known] - t0_ns) / 1e9,
         packet_delay_s=delay[known],
         packet_bytes=ip_bytes[known],
+        packet_row=before["packet"][known].astype(np.int64),
     )
 
 

@@ -20,11 +20,13 @@ from ..captures.native import Bools, Floats, Ints, Rows
 from ..core.topology import Crossing, DirectedLink, NoRoute, crossings, find_route
 from ..core.types import Cell, Flow, LinkImpairment
 from ..core.types import Path as FlowPath
-from ..core.wire import ETHERNET_HEADER_BYTES
+from ..core.wire import ECN_MASK, ETHERNET_HEADER_BYTES
 from ..testbed.layout import Layout
 from .capture_point import CapturePoint, capture_file
 from .flow_packets import flow_rows
 
+NO_FLOW = 2**32 - 1
+"""NWA_NONE of apps/analyzer/netwarp_analyzer.h."""
 SHARES = (0.95, 0.99)
 """Of the packets, whose queue delay is shown."""
 
@@ -39,6 +41,8 @@ class Passages:
     delay_s: Floats
     ip_bytes: Ints
     arrived_s: Floats
+    codepoint: Ints
+    """Of ECN before the link; read where a link has DualPI2, else 0."""
 
     @property
     def lost(self) -> Bools:
@@ -70,7 +74,8 @@ def joined(passages: Sequence[Passages]) -> Passages:
     """The packets of several flows, in the order of time."""
     if not passages:
         nothing = np.zeros(0)
-        return Passages(nothing, nothing, np.zeros(0, dtype=np.int64), nothing)
+        none = np.zeros(0, dtype=np.int64)
+        return Passages(nothing, nothing, none, nothing, none)
     order = np.argsort(np.concatenate([each.t_s for each in passages]), kind="stable")
     columns = (field.name for field in dataclasses.fields(Passages))
     return Passages(**{name: np.concatenate([getattr(each, name) for each in passages])[order] for name in columns})
@@ -86,6 +91,7 @@ class PassageReader:
         self._shapes: dict[tuple[str, str], list[tuple[int, LinkImpairment]]] = {
             (link.name, side): [(0, getattr(link, side))] for link in cell.links for side in ("forward", "backward")
         }
+        self._two_queues = any(two_queues(shape) for link in cell.links for shape in (link.forward, link.backward))
         """(From when in ns, the shape) of every direction."""
         for event in cell.timeline:
             for side in event.directions:
@@ -149,14 +155,24 @@ class PassageReader:
             delay_s=np.maximum(hop.packet_delay_s - idle_s, 0.0),  # NaN stays NaN
             ip_bytes=hop.packet_bytes,
             arrived_s=hop.packet_s + hop.packet_delay_s,
+            codepoint=self._codepoints(before, hop.packet_row),
         )
+
+    def _codepoints(self, end: tuple[str, str], rows: Ints) -> Ints:
+        """Of these rows of the packets at a point."""
+        point = self._points[end]
+        if point is None or not self._two_queues:
+            return np.zeros(len(rows), dtype=np.int64)
+        codepoints: Ints = (point.capture.packets["tos"][rows] & ECN_MASK).astype(np.int64)
+        return codepoints
 
     def _rows(self, end: tuple[str, str], flow: Flow, path: FlowPath, back: bool) -> Rows | None:
         """Rows of `identities` of a flow's packets over a path at one interface; None where it was not captured."""
         if end not in self._points:
             node, link = end
             file = capture_file(self._dir, node, link)
-            table = None if file is None else CapturePoint(node, (link,), read_captures([file], ("identities",)))
+            tables = ("identities", "packets") if self._two_queues else ("identities",)
+            table = None if file is None else CapturePoint(node, (link,), read_captures([file], tables))
             self._points[end] = table
         point = self._points[end]
         if point is None:
@@ -171,7 +187,8 @@ class PassageReader:
         for number, pair in enumerate(point.addresses):
             if set(pair) == set(addresses):  # path direction 0 is from its first address
                 mine |= (rows["path"] == number) & (rows["path_direction"] == pair.index(source))
-        mine &= np.isin(rows["flow"], np.fromiter(flow_rows(point, flow), np.uint32))
+        own = [NO_FLOW] if flow.protocol == "udp" else flow_rows(point, flow)  # datagrams are of no flow of captures
+        mine &= np.isin(rows["flow"], np.fromiter(own, np.uint32))
         found = rows[mine]
         return found[np.argsort(found["time_ns"], kind="stable")]
 
@@ -195,10 +212,30 @@ def delay_without_queue_s(shapes: Sequence[tuple[int, LinkImpairment]], came_s: 
     return delay_s
 
 
+def two_queues(shape: LinkImpairment) -> bool:
+    """True if a direction of a link has one queue for low latency and one for the rest."""
+    return shape.aqm is not None and shape.aqm.kind == "dualpi2"
+
+
+def _by_queue(shape: LinkImpairment, passages: Passages) -> dict[str, float | None]:
+    """Queue delay of the packets of each of DualPI2's queues, as it tells them apart (sch_dualpi2.c:
+    dualpi2_skb_classify).
+    """
+    metrics: dict[str, float | None] = {}
+    mask = int(shape.aqm.settings["low_latency"]) if shape.aqm is not None and two_queues(shape) else 0
+    low = (passages.codepoint & mask) > 0
+    for name, mine in (("low_latency", low), ("classic", ~low)) if mask else ():
+        known = passages.delay_s[mine & ~passages.lost]
+        metrics[f"{name}_queue_delay_mean_s"] = float(known.mean()) if len(known) else None
+        metrics[f"{name}_queue_delay_p99_s"] = float(np.quantile(known, 0.99)) if len(known) else None
+    return metrics
+
+
 def link_metrics(cell: Cell, direction: str, passages: Passages) -> dict[str, float | None]:
     """The utilization of a direction of a link until the end of the cell."""
     name, _, side = direction.rpartition(".")
     shape: LinkImpairment = next(getattr(link, side) for link in cell.links if link.name == name)
     there = passages.arrived_s <= cell.duration_ns / 1e9  # False where it was lost
     carried = float(passages.ip_bytes[there].sum()) * 8e9 / cell.duration_ns
-    return {"link_utilization_ratio": carried / shape.rate_bit_s if shape.rate_bit_s else None}
+    carried_ratio = carried / shape.rate_bit_s if shape.rate_bit_s else None
+    return {"link_utilization_ratio": carried_ratio, **_by_queue(shape, passages)}

@@ -30,6 +30,8 @@ sender = { interval = "2 ms", ecn = "ect1" }
 sysctl = { "net.ipv4.tcp_ecn" = "{ecn}" }
 [parameter]
 linux = "7.3"
+[measure]
+links = ["p1.forward"]
 [factor.ecn]
 levels = ["0", "1", "3"]
 [factor.step]
@@ -88,6 +90,9 @@ def test_the_low_latency_queue_is_short(run: RunFiles) -> None:
     """Beside a flow that fills the classic queue to its target of 15 ms, datagrams with ECT(1) wait for some 1 ms."""
     low = metrics_of(run, "low", ecn="1", step="1 ms")
     assert 0.010 < low["one_way_delay_min_s"] < low["one_way_delay_p99_s"] < 0.010 + 0.0035
+    link = metrics_of(run, "p1.forward", ecn="1", step="1 ms")
+    assert link["low_latency_queue_delay_p99_s"] < 0.0025
+    assert 0.010 < link["classic_queue_delay_mean_s"] < 0.020
 
 
 def test_accecn_is_asked_for_in_the_handshake(run: RunFiles) -> None:
