@@ -147,6 +147,19 @@ class Slots(Frozen, frozen=True):
         return f"slots of {' and '.join(limits) or 'any size'} after {' to '.join(dict.fromkeys(apart))}"
 
 
+class AckThinning(Frozen, frozen=True):
+    """Of a TCP flow's acknowledgements without data each `every`-th passes at once; of the others those after which no
+    newer one comes within `hold_ns`.
+    """
+
+    every: int
+    hold_ns: int
+
+    def text(self) -> str:
+        """How many pass, and how long the others are held."""
+        return f"each {self.every}. ACK, others held for {format_quantity(Quantity('time', self.hold_ns))}"
+
+
 class Opportunities(Frozen, frozen=True):
     """Times at which a link delivers, as mahimahi's traces have them. Each serves `bytes`, of which a packet takes its
     IP length and `overhead_bytes`; a packet that does not fit keeps what of it is sent and goes on with the next one.
@@ -211,6 +224,7 @@ class LinkImpairment(Frozen, frozen=True):
     slots: Slots | msgspec.UnsetType = msgspec.UNSET
     opportunities: Opportunities | msgspec.UnsetType = msgspec.UNSET
     """In place of a rate; what waits for them is in the queue."""
+    ack_thinning: AckThinning | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def token_bucket(self) -> bool:

@@ -69,6 +69,10 @@ SLOTS: dict[str, Field] = {
     "packets": quantity("packets", example='"32 packets"', low=1, high=2**31 - 1),
     "bytes": quantity("data", example='"48 kB"', low=1, high=2**31 - 1),
 }
+ACK_THINNING: dict[str, Field] = {
+    "every": quantity("packets", example='"4 packets"', low=2, high=1000),
+    "hold": quantity("time", example='"10 ms"', low=1000, high=10 * S),
+}
 TRACE: dict[str, Field] = {
     "file": Field("text", '"lte.csv"'),
     "after": Field("choice", '"repeat"', choices=("repeat", "hold", "end")),
@@ -83,6 +87,7 @@ DIRECTION: dict[str, Field] = {
     "aqm": Field("table", '{ kind = "codel", target = "5 ms", ecn = true }', fields=AQM),
     "burst": quantity("data", example='"16 kB"', low=68, high=1 << 30),
     "slots": Field("table", '{ after = "2 ms", to = "5 ms", packets = "32 packets" }', fields=SLOTS),
+    "ack_thinning": Field("table", '{ every = "4 packets", hold = "10 ms" }', fields=ACK_THINNING),
     "trace": Field("open", '"lte.csv" or { file = "lte.trace", after = "end" }', fields=TRACE),
     "policer": Field("table", '{ rate = "10 Mbit/s", burst = "64 KiB" }', fields=POLICER),
     "layer": Field("choice", '"ip"', choices=("ip", "ethernet")),

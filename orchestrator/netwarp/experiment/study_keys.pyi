@@ -62,12 +62,17 @@ class TraceKeys(TypedDict, total=False):
     opportunity: str  # "1504 B"
     overhead: str  # "4 B"
 
+class AckThinningKeys(TypedDict, total=False):
+    every: str  # "4 packets"
+    hold: str  # "10 ms"
+
 class DirectionKeys(TypedDict, total=False):
     rate: str  # "500 kbit/s"
     queue: str  # "50 packets", "64 KiB" or "1 bdp"
     aqm: AqmKeys  # { kind = "codel", target = "5 ms", ecn = true }
     burst: str  # "16 kB"
     slots: SlotsKeys  # { after = "2 ms", to = "5 ms", packets = "32 packets" }
+    ack_thinning: AckThinningKeys  # { every = "4 packets", hold = "10 ms" }
     trace: TraceKeys | str | Sequence[object]  # "lte.csv" or { file = "lte.trace", after = "end" }
     policer: PolicerKeys  # { rate = "10 Mbit/s", burst = "64 KiB" }
     layer: Literal["ip", "ethernet"] | str  # "ip"
@@ -601,12 +606,17 @@ class Trace(Key):
     opportunity: Key
     overhead: Key
 
+class AckThinning(Key):
+    every: Key
+    hold: Key
+
 class Direction(Key):
     rate: Key
     queue: Key
     aqm: Aqm
     burst: Key
     slots: Slots
+    ack_thinning: AckThinning
     trace: Trace
     policer: Policer
     layer: Key

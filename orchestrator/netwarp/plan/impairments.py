@@ -10,11 +10,21 @@ from typing import get_args
 
 import msgspec
 
-from ..core.types import Aqm, AqmKind, Distribution, GilbertElliott, LinkImpairment, Opportunities, Policer, Slots
+from ..core.types import (
+    AckThinning,
+    Aqm,
+    AqmKind,
+    Distribution,
+    GilbertElliott,
+    LinkImpairment,
+    Opportunities,
+    Policer,
+    Slots,
+)
 from ..core.units import Quantity
 from ..core.wire import ETHERNET_HEADER_BYTES
 from ..experiment.fields import Reader, decode, read_quantity
-from ..experiment.grammar import AQM, DIRECTION, POLICER, RATIO, SLOTS
+from ..experiment.grammar import ACK_THINNING, AQM, DIRECTION, POLICER, RATIO, SLOTS
 from .packet_rules import read_packet_rules
 from .traces import ValueTrace, read_traced
 
@@ -121,6 +131,7 @@ def read_direction(reader: Reader, link: Reader, files: Mapping[str, bytes]) -> 
         policer=_policer(reader),
         burst_bytes=_burst(reader),
         slots=_slots(reader),
+        ack_thinning=_ack_thinning(reader),
     )
     if traced is None:
         return LinkDirection(shape, reader.quantity("queue"), reader)
@@ -194,6 +205,16 @@ def _slots(reader: Reader) -> Slots | msgspec.UnsetType:
     if most < least:
         inner.problem("to", 'is less than `after`; for example slots = { after = "2 ms", to = "5 ms" }')
     return Slots(least, most, packets, inner.whole("bytes"))
+
+
+def _ack_thinning(reader: Reader) -> AckThinning | msgspec.UnsetType:
+    item = reader.item.get("ack_thinning")
+    if item is None:
+        return msgspec.UNSET
+    inner = reader.below(item, ACK_THINNING)
+    needed = [inner.need(key) for key in ("every", "hold")]
+    every, hold = inner.quantity("every"), inner.whole("hold")
+    return AckThinning(int(every.value), hold) if all(needed) and every and hold else msgspec.UNSET
 
 
 def _aqm(reader: Reader) -> Aqm | None:

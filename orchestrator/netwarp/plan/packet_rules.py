@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from ..core.packet_kinds import KINDS
-from ..core.types import Flow, LinkImpairment, PacketRange, PacketRule
+from ..core.types import AckThinning, Flow, LinkImpairment, PacketRange, PacketRule
 from ..experiment.fields import Reader, check_keys, read_integer, read_quantity
 from ..experiment.grammar import DELAY_OF_A_PACKET, NUMBER_OF_A_PACKET, PACKET_RANGE
 from ..experiment.problems import Problems, nearest
@@ -48,7 +48,8 @@ def check_packet_rules(
     """Reports rules by kind for flows that have the same protocol and port: a packet program could not tell their
     packets apart.
     """
-    if not any(rule.kind for shape in shapes.values() for rule in shape.packet_rules):
+    thinned = any(isinstance(shape.ack_thinning, AckThinning) for shape in shapes.values())
+    if not thinned and not any(rule.kind for shape in shapes.values() for rule in shape.packet_rules):
         return
     for name, shape in shapes.items():
         each = ((len(rule.numbers) + 2 * len(rule.spans), rule.kind) for rule in shape.packet_rules)

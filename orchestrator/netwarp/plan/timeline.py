@@ -32,7 +32,7 @@ from .routes import draw_phase, read_phase
 
 ACTIONS: tuple[Action, ...] = (*FAULTS, "change")
 MOST_OCCURRENCES = 1000
-KEPT = {"policer": "policer", "burst": "burst_bytes", "slots": "slots"}
+KEPT = {"policer": "policer", "burst": "burst_bytes", "slots": "slots", "ack_thinning": "ack_thinning"}
 """Keys of a direction that no event changes -> their fields."""
 LONGEST_SENDING_S = 60
 """htb charges a packet for no more (net/sched/sch_htb.c: mbuffer)."""

@@ -68,8 +68,8 @@ def _instruction(words: list[str]) -> list[tuple[int, int, int, int]]:
             return [(_LD_IMM64, _register(to) | _MAP_VALUE << 4, 0, int(number)), (0, 0, 0, 0)]
         case [to, "=", constant, "ll"]:
             return [(_LD_IMM64, _register(to), 0, int(constant, 0)), (0, 0, 0, int(constant, 0) >> 32)]
-        case [to, "=", "be16", _]:
-            return [(_TO_BIG_ENDIAN, _register(to), 0, 16)]
+        case [to, "=", "be16" | "be32" as swapped, _]:
+            return [(_TO_BIG_ENDIAN, _register(to), 0, int(swapped[2:]))]
         case [to, "=", size, base, "+", offset]:  # rN = *(u16 *)(rM + 12)
             return [(_LDX | _SIZES[size[2:]], _register(to) | _register(base[3:]) << 4, int(offset[:-1]), 0)]
         case [size, base, "+", offset, "=", operand]:

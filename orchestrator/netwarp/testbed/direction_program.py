@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..core.types import OF_TRACE, Cell, Check, DirectionName, LinkImpairment, Opportunities
+from ..core.types import OF_TRACE, AckThinning, Cell, Check, DirectionName, LinkImpairment, Opportunities
 from ..store.init_records import Bpf
 from . import messages
 from .bpf import program_tags
@@ -124,9 +124,11 @@ def direction_programs(
         of_direction = shapes[link_name, name]
         errors = any(shape.bit_error_ratio or shape.byte_error_ratio for shape in of_direction)
         rules = of_direction[0].packet_rules
-        if not errors and not rules and (link_name, name) not in limited:
+        asked = of_direction[0].ack_thinning
+        thins = asked if isinstance(asked, AckThinning) else None
+        if not errors and not rules and thins is None and (link_name, name) not in limited:
             continue
-        program = packet_program(rules, cell.flows, errors=errors, family=interface.ip_family)
+        program = packet_program(rules, cell.flows, errors=errors, family=interface.ip_family, thins=thins)
         lines = []
         for number, delay_ns in enumerate(program.delays_ns):
             stage = Netem(limit_packets=UNLIMITED_PACKETS, latency_ns=delay_ns, seed=1)

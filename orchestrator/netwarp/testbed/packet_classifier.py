@@ -18,7 +18,7 @@ def kind_bits(kind: str) -> int:
     return sum(1 << bit for bit in KINDS[kind])
 
 
-def _load_bytes(to: int, size: int, otherwise: str) -> str:
+def load_bytes(to: int, size: int, otherwise: str) -> str:
     """Bytes of the packet at the offset in r2 into the frame (bpf_skb_load_bytes)."""
     return f"""
     r1 = r6
@@ -39,7 +39,7 @@ def _add_kind(kind: str) -> str:
 
 _TRANSPORT = f"""
     r2 = r1
-{_load_bytes(PORTS, 4, "verdict")}
+{load_bytes(PORTS, 4, "verdict")}
     r1 = {kind_bits(PACKET)} ll
     *(u64 *)(r10 + {KINDS_SEEN}) = r1
     r1 = *(u8 *)(r10 + {IP_PROTOCOL})
@@ -51,7 +51,7 @@ _TRANSPORT = f"""
 tcp:
     r2 = *(u64 *)(r10 + -40)
     r2 += 12
-{_load_bytes(-72, 2, "kinds")}
+{load_bytes(-72, 2, "kinds")}
     r1 = *(u8 *)(r10 + -71)
     if r1 & 0x02 goto tcp-syn
     r2 = r1
@@ -89,7 +89,7 @@ sctp:                               ; every chunk: bit ((type >> 6) << 4 | type 
     *(u64 *)(r10 + -80) = 0
 chunk:
     r2 = r7
-{_load_bytes(-72, 4, "kinds")}
+{load_bytes(-72, 4, "kinds")}
     r1 = *(u8 *)(r10 + -72)
     r2 = r1
     r2 >>= 6
@@ -118,7 +118,7 @@ chunk:
 kinds:"""
 _IPV4_HEADER = f"""
     r2 = {ETHERNET_HEADER_BYTES}
-{_load_bytes(-32, 20, "verdict")}
+{load_bytes(-32, 20, "verdict")}
     r1 = *(u16 *)(r10 + -26)
     r1 = be16 r1
     r1 &= 0x1fff
@@ -135,7 +135,7 @@ _IPV4_HEADER = f"""
     *(u64 *)(r10 + -40) = r1"""
 _IPV6_HEADER = f"""
     r2 = {ETHERNET_HEADER_BYTES}
-{_load_bytes(-32, 8, "verdict")}
+{load_bytes(-32, 8, "verdict")}
     r1 = *(u16 *)(r10 + -28)
     r1 = be16 r1
     *(u64 *)(r10 + -48) = r1
@@ -145,7 +145,7 @@ _IPV6_HEADER = f"""
     *(u8 *)(r10 + {IP_PROTOCOL}) = r1
     if r1 != {FRAGMENT_HEADER} goto transport
     r2 = *(u64 *)(r10 + -40)
-{_load_bytes(-32, 8, "verdict")}
+{load_bytes(-32, 8, "verdict")}
     r1 = *(u16 *)(r10 + -30)
     r1 = be16 r1
     r1 >>= 3

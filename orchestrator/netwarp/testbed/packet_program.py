@@ -16,7 +16,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..core.ip_families import IPV4, IpFamily
-from ..core.types import Flow, Frozen, LinkImpairment, PacketRange, PacketRule
+from ..core.types import AckThinning, Flow, Frozen, LinkImpairment, PacketRange, PacketRule
+from .ack_thinning import SLOTS as THINNING_SLOTS
+from .ack_thinning import THINNED, thinning
 from .bpf import assemble
 from .packet_classifier import ETHERNET_HEADER_BYTES, IP_NUMBERS, IP_PROTOCOL, KINDS_SEEN, PORTS, classify, kind_bits
 
@@ -29,7 +31,7 @@ MARKS = 0x6E77
 """Upper half of the mark of packets that the program has seen already: 'nw'."""
 SETTINGS, STATE = 0, 1
 GENERATOR, PACKETS, BIT_ERRORS, TOO_LONG, DROPPED, DUPLICATED, DELAYED, COUNTERS = range(8)
-_DROPS, _DUPLICATES, _DELAY_SHIFT = 1, 2, 8
+_DROPS, _DUPLICATES, _AGAIN, _DELAY_SHIFT = 1, 2, 4, 8
 """A verdict: bits of what to do, above them the number of the delay line and 1."""
 
 
@@ -42,6 +44,8 @@ class Counts(Frozen, frozen=True):
     dropped: int
     duplicated: int
     delayed: int
+    thinned: int
+    """Acknowledgements that were lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,8 @@ class PacketProgram:
     code: bytes
     delays_ns: tuple[int, ...]
     counters: int
+    thinned: tuple[int, ...] = ()
+    """Offsets of the numbers of acknowledgements that were lost, in the state."""
 
     def state(self, seed: int) -> bytes:
         """The state before the first packet; seed is never 0."""
@@ -58,7 +64,9 @@ class PacketProgram:
 
     def counts(self, state: bytes) -> Counts:
         """Read a state."""
-        return Counts(*struct.unpack_from("=6Q", state, 8 * PACKETS))
+        thinned = sum(struct.unpack_from("=Q", state, offset)[0] for offset in self.thinned)
+        packets, bit_errors, too_long, dropped, duplicated, delayed = struct.unpack_from("=6Q", state, 8 * PACKETS)
+        return Counts(packets, bit_errors, too_long, dropped, duplicated, delayed, thinned)
 
     def mark(self, number: int) -> int:
         """The mark of packets that go through delay line `number`."""
@@ -86,21 +94,31 @@ def survival_factors(shape: LinkImpairment) -> list[int]:
 
 
 def packet_program(
-    rules: Sequence[PacketRule], flows: Sequence[Flow], *, errors: bool, family: IpFamily = IPV4
+    rules: Sequence[PacketRule],
+    flows: Sequence[Flow],
+    *,
+    errors: bool,
+    family: IpFamily = IPV4,
+    thins: AckThinning | None = None,
 ) -> PacketProgram:
     """Write the program. r6: the packet, r8: its verdict, r9: the state; frame -8: the draw.
 
     Answers: 0 pass, 2 drop, -1 the next filter (which leads to a delay line). struct __sk_buff: len at 0, mark at 8,
     ifindex at 40.
     """
-    delays = tuple(sorted({rule.delay_ns for rule in rules if rule.action == "delay"}))
+    rule_delays = {rule.delay_ns for rule in rules if rule.action == "delay"}
+    hold_ns = {thins.hold_ns + (thins.hold_ns in rule_delays)} if thins is not None else set[int]()  # a line of its own
+    delays = tuple(sorted(rule_delays | hold_ns))
     verdicts = {"drop": _DROPS, "duplicate": _DUPLICATES}
 
     def verdict(rule: PacketRule) -> int:
         return verdicts.get(rule.action) or (delays.index(rule.delay_ns) + 1) << _DELAY_SHIFT
 
+    held = (delays.index(min(hold_ns)) + 1) << _DELAY_SHIFT if hold_ns else 0
     parts = ["    r6 = r1"]
-    if any(rule.action != "drop" for rule in rules):  # what it sent on itself comes by a second time
+    if thins is not None:
+        parts.append(_held_already(held >> _DELAY_SHIFT))
+    elif any(rule.action != "drop" for rule in rules):  # what it sent on itself comes by a second time
         parts.append(_SEEN_ALREADY)
     parts += [f"    r9 = map {STATE}", _count(PACKETS), "    r8 = 0"]
     if errors:  # one draw a packet, whatever becomes of it: variants meet the same ones
@@ -111,15 +129,18 @@ def packet_program(
             of_all.add(rule, verdict(rule))
     if of_all.numbers or of_all.ranges:
         parts += [f"    r1 = *(u64 *)(r9 + {8 * PACKETS})", *of_all.compare("link")]
-    by_kind, slots = _by_kind([(rule, verdict(rule)) for rule in rules if rule.kind], flows, family)
-    parts += [*by_kind, "verdict:", _SHORT_ENOUGH]
+    if thins is not None:
+        parts.append("classify:")
+    by_kind = [(rule, verdict(rule)) for rule in rules if rule.kind]
+    text, slots, thinned = _by_kind(by_kind, flows, family, None if thins is None else (thins.every, held))
+    parts += [*text, "verdict:", _ENDS_AGAIN if thins is not None else "", _SHORT_ENOUGH]
     if errors:
         parts += [_survive()]
     if any(rule.action == "duplicate" for rule in rules):
         parts.append(_DUPLICATE)
     if delays:
         parts.append(_DELAY)
-    return PacketProgram(assemble("\n".join([*parts, "    r0 = 0", "    exit"])), delays, slots)
+    return PacketProgram(assemble("\n".join([*parts, "    r0 = 0", "    exit"])), delays, slots, thinned)
 
 
 def _count(slot: int) -> str:
@@ -138,6 +159,13 @@ _SEEN_ALREADY = f"""
     r0 = 0
     exit
 new:"""
+_ENDS_AGAIN = f"""
+    r1 = r8
+    r1 &= {_AGAIN}
+    if r1 == 0 goto coming
+    r0 = 0
+    exit
+coming:"""
 _DRAW = f"""
     ; xorshift64* (Vigna, 2016); its upper 32 bits
     r1 = *(u64 *)(r9 + {8 * GENERATOR})
@@ -251,6 +279,26 @@ class _Verdicts:
             yield from _add(value, other)
 
 
+def _held_already(line: int) -> str:
+    """What comes out of that delay line is asked for its flow again, other packets with a mark are not."""
+    return f"""
+    r1 = *(u32 *)(r6 + 8)
+    r2 = r1
+    r1 >>= 16
+    if r1 != {MARKS} goto new
+    r2 &= 0xffff
+    r1 = 0
+    *(u32 *)(r6 + 8) = r1
+    if r2 == {line} goto held
+    r0 = 0
+    exit
+held:
+    r9 = map {STATE}
+    r8 = {_AGAIN}
+    goto classify
+new:"""
+
+
 def _add(value: int, other: str) -> Iterator[str]:
     """Adds a value to the verdict; of two delays the longer counts."""
     others = (1 << _DELAY_SHIFT) - 1
@@ -265,18 +313,29 @@ def _add(value: int, other: str) -> Iterator[str]:
     yield f"{other}:"
 
 
-def _by_kind(rules: Sequence[tuple[PacketRule, int]], flows: Sequence[Flow], family: IpFamily) -> tuple[list[str], int]:
-    """The rules by flow and kind, and how many counters they have."""
+def _by_kind(
+    rules: Sequence[tuple[PacketRule, int]],
+    flows: Sequence[Flow],
+    family: IpFamily,
+    thins: tuple[int, int] | None,
+) -> tuple[list[str], int, tuple[int, ...]]:
+    """The rules by flow and kind, how many counters they have, and the offsets of what was lost by thinning.
+
+    thins: each so many-th acknowledgement passes, and the verdict for the others; of netwarp's own flows of TCP, which
+    are one connection.
+    """
     lists: dict[str, dict[str, _Verdicts]] = {}
     for flow in flows:
         for rule, value in rules:
             if flow.protocol in IP_NUMBERS:
                 lists.setdefault(flow.name, {}).setdefault(rule.kind, _Verdicts()).add(rule, value)
-    if not lists:
-        return [], 0
+    single = [flow.name for flow in flows if flow.protocol == "tcp" and flow.program is None and not flow.is_page]
+    thinned: list[int] = []
+    if not lists and not (thins and single):
+        return [], 0, ()
     parts, slot = [classify(family)], COUNTERS
     for flow in flows:
-        if flow.name not in lists:
+        if flow.name not in lists and not (thins and flow.name in single):
             continue
         parts.append(f"""
     r1 = *(u8 *)(r10 + {IP_PROTOCOL})
@@ -289,7 +348,11 @@ def _by_kind(rules: Sequence[tuple[PacketRule, int]], flows: Sequence[Flow], fam
     if r1 == {flow.port} goto of-{flow.name}
     goto not-{flow.name}
 of-{flow.name}:""")
-        for kind, verdicts in lists[flow.name].items():
+        if thins and flow.name in single:
+            parts.append(thinning(flow.name, 8 * slot, *thins, _AGAIN))
+            thinned.append(8 * slot + THINNED)
+            slot += THINNING_SLOTS
+        for kind, verdicts in lists.get(flow.name, {}).items():
             place = f"{flow.name}-{kind}"
             parts.append(f"""
     r1 = {kind_bits(kind)} ll
@@ -300,4 +363,4 @@ of-{flow.name}:""")
             parts += [*verdicts.compare(place), f"no-{place}:"]
             slot += 1
         parts.append(f"    goto verdict\nnot-{flow.name}:")
-    return parts, slot - COUNTERS
+    return parts, slot - COUNTERS, tuple(thinned)

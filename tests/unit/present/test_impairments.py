@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from netwarp.core.types import (
+    AckThinning,
     Aqm,
     GilbertElliott,
     LinkImpairment,
@@ -48,6 +49,7 @@ VALUES = {
         Opportunities("lte.trace", "0" * 64, (1, 2), 3, 1504, 4, 5_000_000),
         "opportunities of lte.trace, 5 Mbit/s in the mean",
     ),
+    "ack_thinning": (AckThinning(4, 10_000_000), "each 4. ACK, others held for 10 ms"),
     "slots": (Slots(2_000_000, 5_000_000, 32, None), "slots of 32 packets after 2 ms to 5 ms"),
 }
 

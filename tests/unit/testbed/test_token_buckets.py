@@ -6,7 +6,7 @@ import struct
 
 import msgspec
 import pytest
-from netwarp.core.types import Cell, Policer, Slots, from_json, to_json
+from netwarp.core.types import AckThinning, Cell, Policer, Slots, from_json, to_json
 from netwarp.testbed.compile import Clock, compile_cell
 from netwarp.testbed.netem import Netem
 from netwarp.testbed.policers import Police, decode_policers, police
@@ -102,6 +102,8 @@ def test_slots_are_netems() -> None:
         (('policer = { rate = "5 Mbit/s", burst = "1400 B" }',), "below 1500 B no packet of the MTU passes"),
         (('policer = "5 Mbit/s"',), 'must be a table; for example { rate = "10 Mbit/s", burst = "64 KiB" }'),
         (('burst = "1400 B"',), "must hold the largest packet, 1500 B"),
+        (('ack_thinning = { every = "4 packets" }',), 'hold is missing; for example hold = "10 ms"'),
+        (('ack_thinning = { every = "1 packet", hold = "5 ms" }',), "at least 2 packets"),
         (('slots = { packets = "5 packets" }',), 'after is missing; for example after = "2 ms"'),
         (('slots = { after = "5 ms", to = "2 ms" }',), "is less than `after`"),
         (('slots = { after = "5 ms" }', 'burst = "16 kB"'), "without burst"),
@@ -131,6 +133,16 @@ def test_a_queue_of_slots_counts_packets() -> None:
 def test_what_no_event_changes(lines: tuple[str, ...], change: str, said: str) -> None:
     event = f'[event.e]\naction = "change"\nlink = "p1"\ndirections = ["forward"]\nat = "1 s"\n{change}\n'
     assert said in only(with_keys(*lines) + event)
+
+
+def test_acks_are_thinned_of_netwarps_own_tcp_flows() -> None:
+    text = with_keys('backward = { ack_thinning = { every = "4 packets", hold = "5 ms" } }')
+    cell = cell_of(text)
+    assert cell.links[0].backward.ack_thinning == AckThinning(4, 5_000_000)
+    (program,) = compile_cell(cell, Clock(t0_realtime_ns=0)).programs
+    assert (program.direction, program.program.delays_ns, len(program.delay_lines)) == ("backward", (5_000_000,), 1)
+    (sctp,) = compile_cell(cell_of(text.replace('"tcp"', '"sctp"')), Clock(t0_realtime_ns=0)).programs
+    assert len(sctp.program.code) < len(program.program.code)
 
 
 def test_other_changes_leave_them() -> None:
