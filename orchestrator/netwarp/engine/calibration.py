@@ -91,9 +91,9 @@ def calibrate(
     """Measure links against their configuration, and store the result for the reports of this kernel.
 
     names: profiles, "generic" (rates, delays, faults), "netem" (each option), "rules" (losses by the packet), "aqm"
-    (each kind's law), "ipv6" (generic and rules over it); empty: all. jobs: cells at once (default: cores; on the
-    wall clock 1). out: keep the probes' captures in this new directory. html: write the page to this path. Raises
-    SpecError, BackendUnavailable, StoreError.
+    (each kind's law), "buckets" (policers and the like), "ipv6" (generic, rules, buckets over it); empty: all. jobs:
+    cells at once (default: cores; on the wall clock 1). out: keep the probes' captures in this new directory. html:
+    write the page to this path. Raises SpecError, BackendUnavailable, StoreError.
     """
     if jobs is not None and jobs < 1:
         raise SpecError(f"--jobs {jobs}: at least 1")

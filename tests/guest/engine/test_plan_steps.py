@@ -69,7 +69,8 @@ bottleneck = { rate = "40 Gbit/s", queue = "1 bdp", rtt = "40 ms" }
 one = { from = "a1", to = "b1", protocol = "tcp", paths = ["a1"] }
 two = { from = "a2", to = "b2", protocol = "sctp", paths = ["a2"] }
 """
-CASES = {"every option and event": RICH, "dumbbell": DUMBBELL}
+IPV6 = DUMBBELL.replace("[link]\n", '[default.link]\nfamily = "ipv6"\n[link]\n')
+CASES = {"every option and event": RICH, "dumbbell": DUMBBELL, "dumbbell of IPv6": IPV6}
 
 FEATURES = (
     "tcp-segmentation-offload", "generic-segmentation-offload", "generic-receive-offload", "tx-checksumming",
@@ -83,7 +84,8 @@ export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 . ./commands > /dev/null 2> refused
 sleep 2 # of virtual time: link watch tells of carriers once a second
 while read -r ns; do
-	for what in "ip -j -d link" "ip -j addr" "ip -j route" "ip -j neigh" "tc -j qdisc" "sysctl $(cat sysctls)"; do
+	for what in "ip -j -d link" "ip -j addr" "ip -j route" "ip -j -6 route" "ip -j neigh" "tc -j qdisc" \\
+		"sysctl $(cat sysctls)"; do
 		ip netns exec "$ns" $what > "found/$ns ${what%% net.*}" 2> /dev/null
 	done
 	ip netns exec "$ns" ls /sys/class/net | while read -r name; do
@@ -142,8 +144,10 @@ class Built:
     def sysctls(self) -> dict[str, dict[str, str]]:
         """What is asked for, by namespace."""
         own = {node.name: node.sysctls for node in self.cell.nodes}
-        forward = {name: {"net.ipv4.ip_forward": "1"} for name in self.layout.routers}
-        ipv6 = "net.ipv6.conf.all.disable_ipv6"
+        over_ipv6 = self.cell.links[0].family == "ipv6"
+        forwards = "net.ipv6.conf.all.forwarding" if over_ipv6 else "net.ipv4.ip_forward"
+        forward = {name: {forwards: "1"} for name in self.layout.routers}
+        ipv6 = "net.ipv6.conf.default.disable_ipv6" if over_ipv6 else "net.ipv6.conf.all.disable_ipv6"
         return {name: {ipv6: "1", **forward.get(name, {}), **own.get(name, {})} for name in self.layout.namespaces}
 
     def found(self, namespace: str, what: str) -> list[dict[str, Any]]:
@@ -186,10 +190,13 @@ def test_links_addresses_routes_neighbours(built: Built) -> None:
             for one in entry["addr_info"]
             if entry["ifname"] != "lo"
         }
-        assert addresses == {(interface.name, interface.ip, 26) for interface in own}
-        routes = {(e["dst"], e["gateway"], e["dev"]) for e in built.found(name, "ip -j route") if "gateway" in e}
+        assert addresses == {(interface.name, interface.ip, interface.ip_family.subnet_length) for interface in own}
+        shown = [*built.found(name, "ip -j route"), *built.found(name, "ip -j -6 route")]
+        routes = {(e["dst"], e["gateway"], e["dev"]) for e in shown if "gateway" in e}
         assert routes == {
-            (f"{r.subnet}/26", r.gateway, r.interface.name) for r in built.layout.routes if r.node == name
+            (f"{r.subnet}/{r.prefix_length}", r.gateway, r.interface.name)
+            for r in built.layout.routes
+            if r.node == name
         }
         neighbours = {(e["dev"], e["dst"], e["lladdr"], *e["state"]) for e in built.found(name, "ip -j neigh")}
         assert neighbours == {(i.name, i.peer_ip, i.peer_mac, "PERMANENT") for i in own}
