@@ -84,14 +84,20 @@ def rows(results: Sequence[ScriptResult], release: str) -> dict[str, str]:
 
 
 def update_table(page: Path, new: dict[str, str], release: str) -> None:
-    """Put a kernel's rows between the marks of a page, where they replace those of the same kernel. Raises SpecError if
-    the page has no marks.
+    """Put a kernel's rows between the marks of a page, where they replace those of the same kernel; the latest kernel is
+    first. Raises SpecError if the page has no marks.
     """
     text = page.read_text()
     if BEGIN not in text or END not in text:
         raise SpecError(f"{page}: has no {BEGIN} ... {END} for the table to stand in")
     old = text[text.index(BEGIN) : text.index(END)]
     kept = [line for line in old.splitlines() if line.startswith("| ") and not line.startswith(("| kernel", "| ---"))]
-    others = [line for line in kept if not line.startswith(f"| {release} |")]
-    block = "\n".join([BEGIN, _HEAD, _RULE, *others, *new.values(), END])
+    lines = [line for line in kept if not line.startswith(f"| {release} |")] + list(new.values())
+    lines.sort(key=_release, reverse=True)
+    block = "\n".join([BEGIN, _HEAD, _RULE, *lines, END])
     page.write_text(text.replace(old + END, block))
+
+
+def _release(row: str) -> list[int]:
+    """The numbers of a row's kernel, to sort by."""
+    return [int(number) for number in re.findall(r"\d+", row.split("|")[1])]
