@@ -84,8 +84,8 @@ def rows(results: Sequence[ScriptResult], release: str) -> dict[str, str]:
 
 
 def update_table(page: Path, new: dict[str, str], release: str) -> None:
-    """Put a kernel's rows between the marks of a page, where they replace those of the same kernel; the latest kernel is
-    first. Raises SpecError if the page has no marks.
+    """Put a kernel's rows between the marks of a page, where they replace those of the same kernel; the latest kernel
+    is first. Raises SpecError if the page has no marks.
     """
     text = page.read_text()
     if BEGIN not in text or END not in text:
