@@ -176,7 +176,8 @@ def accepted_segments(receiver: FlowPackets, protocol: str) -> Rows:
         answers = (table["flow"] == row) & (table["direction"] != sends)
         if row in receiver.gone_ns:
             answers &= table["time_ns"] < receiver.gone_ns[row]
-        keep[mine] = _taken(rows_where(segments, mine), rows_where(table, answers))
+        sent = rows_where(receiver.sent_segments, receiver.sent_segments["flow"] == row)
+        keep[mine] = _taken(rows_where(segments, mine), rows_where(table, answers), sent)
     return rows_where(segments, keep)
 
 
@@ -243,15 +244,15 @@ def _connections(receiver: FlowPackets) -> list[list[int]]:
     return groups if len(groups) > 1 else [list(receiver.data_direction)]
 
 
-def _taken(data: Rows, back: Rows) -> Bools:
+def _taken(data: Rows, back: Rows, sent: Rows) -> Bools:
     """The segments with payload of a connection that the receiving kernel can have delivered, judged by its answers.
 
-    data: all of the sender's segments, RST and empty ones included; back: the receiver's; both in the order of the
-    receiver's own capture. False from the first segment on that the kernel answered as belonging to no connection (a
-    RST without ACK, RFC 9293 3.10.7.1). Also False from the byte on that the receiver's last acknowledgement still asks
-    for, if it had arrived before and was not sent again.
+    data: the sender's segments until the connection was reset, RST and empty ones included; back: the receiver's; sent:
+    all of the sender's; each in the order of the receiver's own capture. False from the first segment on that the
+    kernel answered as belonging to no connection (a RST without ACK, RFC 9293 3.10.7.1). Also False from the byte on
+    that the receiver's last acknowledgement still asks for, if it had arrived before and was not sent again.
     """
-    keep: Bools = (data["payload_bytes"] > 0) & (data["packet"] < _first_unknown(data, back))
+    keep: Bools = (data["payload_bytes"] > 0) & (data["packet"] < _first_unknown(sent, back))
     acknowledged = np.flatnonzero((back["flags"] & (ACK | RST)) == ACK)
     if not len(acknowledged):
         return keep
@@ -262,12 +263,12 @@ def _taken(data: Rows, back: Rows) -> Bools:
     return keep
 
 
-def _first_unknown(data: Rows, back: Rows) -> int:
+def _first_unknown(sent: Rows, back: Rows) -> int:
     """The first packet that the receiver's kernel answered as belonging to no connection; NEVER if there is none."""
     answers = back[(back["flags"] & (RST | ACK)) == RST]
     if not len(answers):
         return NEVER
-    asked = data[((data["flags"] & RST) == 0) & (data["packet"] < answers["packet"][0])]
+    asked = sent[((sent["flags"] & RST) == 0) & (sent["packet"] < answers["packet"][0])]
     return int(asked["packet"][-1]) if len(asked) else 0
 
 
