@@ -21,7 +21,7 @@ SLOT_BYTES, SLOTS_MAX, SLOTS_AT = 262_144, 1023, 8192
 HEADER = struct.Struct("=II")  # number of slots, unused
 SLOT = struct.Struct("=II")  # stream (0: free), bytes in it
 MESSAGE = struct.Struct("=III240s")  # stream, slot, bytes, name
-SPARE_SLOTS = 8
+SPARE_SLOTS = 56
 
 
 class CaptureSlots:
