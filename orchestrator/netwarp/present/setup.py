@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from markupsafe import Markup
 
+from ..core.ip_families import IPV4
 from ..core.numbers import fixed, given, readable, with_unit
 from ..core.types import OF_TRACE, Cell, DirectionName, Event, GilbertElliott, LinkImpairment, PacketRange, PacketRule
 from ..core.units import Kind, Quantity, counted, format_quantity, listed
@@ -108,10 +109,12 @@ def _seconds(times_ns: Sequence[int]) -> str:
 
 
 def _link(cells: Sequence[Cell], number: int) -> str:
-    """Rate, delay, queue and loss of a link, in the other direction only if they differ."""
+    """Family (but IPv4), rate, delay, queue and loss of a link, in the other direction only if they differ."""
+    families = sorted({cell.links[number].ip_family.title for cell in cells})
+    family = "" if families == [IPV4.title] else f"{' or '.join(families)}: "
     there = _values(_impairment(cell.links[number].forward) + _traced(cell, number, "forward") for cell in cells)
     back = _values(_impairment(cell.links[number].backward) + _traced(cell, number, "backward") for cell in cells)
-    return there if there == back else f"there: {there}; back: {back}"
+    return f"{family}{there}" if there == back else f"{family}there: {there}; back: {back}"
 
 
 def _traced(cell: Cell, number: int, side: DirectionName) -> str:

@@ -36,10 +36,10 @@ BY_FIRST = '[{ sender = "u", receiver = "d1", back = "d1" }, { sender = "u", rec
 BY_OTHER = '[{ sender = "u", receiver = "d1", back = "d2" }, { sender = "u", receiver = "d2", back = "d2" }]'
 
 
-def run_of(folder: Path, links: str, paths: str, backend: str = "virtual") -> netwarp.Run:
+def run_of(folder: Path, links: str, paths: str, backend: str = "virtual", family: str = "ipv4") -> netwarp.Run:
     spec = folder / "spec.toml"
     spec.write_text(LAN.format(links=links, paths=paths))
-    return netwarp.run(spec, out=folder / "run", backend=backend)
+    return netwarp.run(spec, out=folder / "run", backend=backend, sets={"default.link.family": family})
 
 
 @pytest.mark.parametrize(
@@ -63,6 +63,13 @@ def test_sacks_leave_by_the_interface_that_the_spec_says(tmp_path: Path, links: 
     assert (
         9.4e6 < float(str(numbers["goodput_bit_s"])) < 9.7e6
     )  # 1452 B of 1500 B at 10 Mbit/s, without slow start's pauses
+
+
+def test_so_do_those_of_ipv6(tmp_path: Path) -> None:
+    run = run_of(tmp_path, IN_ORDER, BY_OTHER, family="ipv6")
+    assert run.complete, run.outcomes
+    numbers = {row["metric"]: row["value"] for row in run.table("measurements") if row["flow"] == "f"}
+    assert (numbers["sacks_other_path_ratio"], numbers["payload_bytes"]) == (1.0, 200_000)
 
 
 def test_nothing_on_a_segment_counts_as_an_ip_hop_or_is_flooded(tmp_path: Path) -> None:
