@@ -86,6 +86,13 @@ android: android-apps
 $(EXPERIMENTS): setup
 	@$(NETWARP) run $@ $(ARGS)
 
+# KERNEL_TREE: a tree, a tarball, or a release that is built (7.3); left out: the default kernel
+referee: setup ## RFCs against a kernel, recovery and rfc9438, and what differs from the kernels known here (KERNEL_TREE=~/linux)
+	@if [ -e "$(KERNEL_TREE)" ]; then $(NETWARP) kernel build --source "$(realpath $(KERNEL_TREE))"; fi
+	@for name in recovery rfc9438; do \
+		$(NETWARP) run $$name $(if $(KERNEL_TREE),--set kernel=$(or $(realpath $(KERNEL_TREE)),$(KERNEL_TREE))) $(ARGS) && \
+		.venv/bin/python experiments/golden.py compare results/$$name/latest || exit 1; done
+
 web-programs: packages ## nginx, curl and nghttp2 for the guests, into build/packages (downloaded and unpacked, not installed)
 	@setup/unpack.sh
 
@@ -170,4 +177,4 @@ clean: ## remove what was built in the checkout (not results, not the cached ker
 	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: wheels anywhere papers web-programs help setup packages test-packages android-packages android-apps moved kernel apps doctor chaos determinism calibrate bench bench-analysis test test-ready lab lab-test lab-down bare lint format lock clean $(EXPERIMENTS)
+.PHONY: referee wheels anywhere papers web-programs help setup packages test-packages android-packages android-apps moved kernel apps doctor chaos determinism calibrate bench bench-analysis test test-ready lab lab-test lab-down bare lint format lock clean $(EXPERIMENTS)

@@ -14,20 +14,29 @@ import re
 import sys
 import textwrap
 import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from netwarp.core.numbers import in_short
+from netwarp.core.numbers import in_short, readable
 from netwarp.core.outputs import Claim
 from netwarp.core.types import Cell
 from netwarp.engine.run_directory import open_run
 from netwarp.experiment import load_spec
 
 HERE = Path(__file__).resolve().parent
-NAMES = ("recovery",)
+NAMES = ("recovery", "rfc9438")
+SHOWN = {"rfc9438": ("tables", "epochs")}
+"""Tables of a run that are kept, and shown in the README."""
+TITLES = {
+    "tables": "Average window in packets: the RFC's table, its equations, the models in whole round trips, and Linux",
+    "epochs": "Round trips of one of CUBIC's epochs, less those of the model in which it follows Reno",
+}
 BEGIN = "<!-- table: experiments/golden.py writes what follows (kernels/, claims.toml, differences.toml) -->"
 END = "<!-- end of the table -->"
+PAGE = HERE.parent / "docs" / "referee.md"
+"""The page that counts them."""
 HOLDS = "holds"
 AT_ONCE_S = 1e-5
 WIDTH = 158
@@ -49,6 +58,7 @@ def what_it_did(path: Path) -> Kept:
         "release": release,
         "kernel_sha256": sha256,
         "claims": {name: {key: row[key] for key in ("verdict", "measured", "unit")} for name, row in claims.items()},
+        "tables": {name: (path / "tables" / f"{name}.csv").read_text() for name in SHOWN.get(run.plan.name, ())},
         "captures": {named(cell): cell_hash(run.directory.cell(cell.id).packets) for cell in run.plan.cells},
     }
 
@@ -78,6 +88,18 @@ def differing(did: Kept) -> list[str] | None:
     return None
 
 
+def disagreements(did: Kept) -> list[str]:
+    """The statements that another kernel, of those that are kept, is judged otherwise on."""
+    lines: list[str] = []
+    for name, row in did["claims"].items():
+        others = {each["release"]: each["claims"].get(name) for each in kernels(did["experiment"])}
+        said = {release: there for release, there in others.items() if there and there["verdict"] != row["verdict"]}
+        if said and row["verdict"] != "not tested":
+            kept = ", ".join(f"{release} {there['verdict']} {number(there)}" for release, there in said.items())
+            lines.append(f"{name}: {row['verdict']} {number(row)}; Linux {kept}")
+    return lines
+
+
 def table(experiment: str) -> str:
     """The statements in words, by kernel; below them what differs."""
     found, claims = kernels(experiment), {claim.id: claim for claim in load_spec(HERE / experiment).claims}
@@ -93,7 +115,30 @@ def table(experiment: str) -> str:
         if name in reasons:
             note = f"- **{claim.id}**, {numbers(claim, rows)}: {reasons[name]}"
             notes.append(textwrap.fill(note, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
+    for name in SHOWN.get(experiment, ()):
+        lines += ["", *kept_table(found, name)]
     return "\n".join([*lines, "", "**What differs, and where:**", "", *notes])
+
+
+def kept_table(found: list[Kept], name: str) -> list[str]:
+    """A table of the runs: its axes, what stands beside its numbers, and the number of each kernel."""
+    tables = {each["release"]: list(csv.DictReader(each["tables"][name].splitlines())) for each in found}
+    first = next(iter(tables.values()))
+    columns = list(first[0])
+    axes, beside = columns[: columns.index("value")], columns[columns.index("note") + 1 :]
+    beside = [column for column in beside if any(row[column] for row in first)]
+    heads = [*axes, *(column.removesuffix("_packets").replace("_", " ") for column in beside), *tables]
+    lines = [f"**{TITLES[name]}**", "", f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}"]
+    for number_of, row in enumerate(first):
+        values = [rows[number_of]["value"] for rows in tables.values()]
+        cells = [row[axis] for axis in axes] + [short(row[column]) for column in beside] + [short(v) for v in values]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def short(text: str) -> str:
+    """A number with four digits."""
+    return readable(float(text), 4) if text else "-"
 
 
 def verdict(row: Row | None) -> str:
@@ -101,6 +146,11 @@ def verdict(row: Row | None) -> str:
     if row is None or row["verdict"] == "not tested":
         return "-"
     return {HOLDS: HOLDS, "does not hold": "**differs**"}.get(row["verdict"], row["verdict"])
+
+
+def number(row: Row) -> str:
+    """What was measured, in brackets."""
+    return f"({shown(float(row['measured']), row['unit'])})" if row["measured"] else "(nothing)"
 
 
 def numbers(claim: Claim, rows: list[Row | None]) -> str:
@@ -129,11 +179,21 @@ def differences(experiment: str) -> dict[str, str]:
     return tomllib.loads((HERE / experiment / "differences.toml").read_text())
 
 
-def write(experiment: str) -> None:
-    """The table of its README."""
-    readme = HERE / experiment / "README.md"
-    before, _, rest = readme.read_text().partition(BEGIN)
-    readme.write_text(f"{before}{BEGIN}\n\n{table(experiment)}\n\n{END}{rest.partition(END)[2]}")
+def counts() -> str:
+    """How many statements of each experiment hold on each kernel."""
+    lines = ["| experiment | Linux | statements | hold | differ |", "| --- | --- | --- | --- | --- |"]
+    for experiment in NAMES:
+        for kept in kernels(experiment):
+            verdicts = [row["verdict"] for row in kept["claims"].values()]
+            hold = verdicts.count(HOLDS)
+            lines.append(f"| {experiment} | {kept['release']} | {len(verdicts)} | {hold} | {len(verdicts) - hold} |")
+    return "\n".join(lines)
+
+
+def write(page: Path, text: str) -> None:
+    """The generated part of a page."""
+    before, _, rest = page.read_text().partition(BEGIN)
+    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.partition(END)[2]}")
 
 
 def main() -> int:
@@ -156,13 +216,22 @@ def main() -> int:
                 )
             )
             return 1 if wrong else 0
+        case ["compare", run]:
+            did = what_it_did(Path(run))
+            lines, judged = disagreements(did), Counter(row["verdict"] for row in did["claims"].values())
+            words = ", ".join(f"{count} {verdict}" for verdict, count in judged.items())
+            kept = ", ".join(each["release"] for each in kernels(did["experiment"]))
+            print("\n".join([f"{did['experiment']}, Linux {did['release']}: {words}", *lines]))
+            print(f"{len(lines)} of {len(did['claims'])} statements are judged otherwise than on Linux {kept}")
+            return 0
         case []:
             pass
         case _:
             print(__doc__)
             return 2
     for name in NAMES:
-        write(name)
+        write(HERE / name / "README.md", table(name))
+    write(PAGE, counts())
     return 0
 
 

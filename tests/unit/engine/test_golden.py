@@ -1,0 +1,55 @@
+"""What is kept of each kernel where cells are exact: the tables of the READMEs, what differs, golden captures."""
+
+from __future__ import annotations
+
+import golden
+import pytest
+from netwarp.engine.planning import load_experiment
+from support.checkout import ROOT
+
+KEPT = [(name, kept) for name in golden.NAMES for kept in golden.kernels(name)]
+of_each = pytest.mark.parametrize("name", golden.NAMES)
+
+
+def generated(page: str) -> str:
+    return (ROOT / page).read_text().split(golden.BEGIN)[1].split(golden.END)[0].strip()
+
+
+@of_each
+def test_the_table_is_that_of_the_kernels(name: str) -> None:
+    """`.venv/bin/python experiments/golden.py` writes it again."""
+    assert generated(f"experiments/{name}/README.md") == golden.table(name)
+
+
+def test_the_page_counts_them() -> None:
+    assert generated("docs/referee.md") == golden.counts()
+
+
+@of_each
+def test_every_difference_is_explained_and_nothing_else(name: str) -> None:
+    claims = [item for kept in golden.kernels(name) for item in kept["claims"].items()]
+    assert {claim for claim, row in claims if row["verdict"] != "holds"} == golden.differences(name).keys()
+
+
+@pytest.mark.parametrize(("name", "kept"), KEPT, ids=[f"{name} {kept['release']}" for name, kept in KEPT])
+def test_what_is_kept_is_of_the_claims_of_today(name: str, kept: golden.Kept) -> None:
+    """Each of them was judged, and none of the past stands there."""
+    assert {claim.partition(" ")[0] for claim in kept["claims"]} == {claim.id for claim in load_experiment(name).claims}
+    assert all(row["verdict"] in ("holds", "does not hold") for row in kept["claims"].values())
+
+
+def test_another_capture_and_an_unknown_cell_are_named() -> None:
+    kept = golden.kernels("recovery")[0]
+    cells = list(kept["captures"])[:2]
+    did = {**kept, "captures": {cells[0]: kept["captures"][cells[0]], cells[1]: "0" * 16, "tcp: other": "1" * 16}}
+    assert golden.differing(did) == [cells[1], "tcp: other"]
+    assert golden.differing({**did, "kernel_sha256": "0" * 64}) is None
+
+
+def test_a_statement_that_another_kernel_is_judged_otherwise_on_is_named() -> None:
+    kept = golden.kernels("recovery")[-1]
+    changed = {**kept["claims"]["TLP-5"], "verdict": "does not hold", "measured": "1.0"}
+    before = golden.disagreements(kept)
+    now = golden.disagreements({**kept, "claims": {**kept["claims"], "TLP-5": changed}})
+    (line,) = [line for line in now if line not in before]
+    assert line.startswith("TLP-5: does not hold (1); Linux ") and "holds (0)" in line
