@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.invocation import command
 from ..core.numbers import given
-from ..core.types import LinkImpairment
+from ..core.types import LinkImpairment, Opportunities
 from ..experiment import list_profiles
 from ..experiment.problems import Problems
 from ..experiment.profiles import PROFILES, read_profile
@@ -90,8 +90,13 @@ def _ways(profile: str, rows: Sequence[ProbeRow]) -> dict[str, list[str]]:
 
 def _cell(column: _Column, way: str, shape: LinkImpairment, rows: Sequence[ProbeRow]) -> str:
     configured = column.configured(shape)
+    traced = shape.opportunities
+    if isinstance(traced, Opportunities) and column.quantity == "rate {}":
+        return f"{given(traced.mean_bit_s * column.scale, 4)} {column.unit} (trace)"
     if configured is None:
         return ""
+    if isinstance(traced, Opportunities):  # `netwarp calibrate buckets` measures them
+        return f"{given(configured * column.scale, 4)} {column.unit}".rstrip()
     start = column.quantity.format(way)
     row = next((row for row in rows if row.quantity.startswith(start)), None)
     measured = "?" if row is None or row.measured is None else given(row.measured * column.scale, 4)
@@ -119,6 +124,8 @@ def profile_words(name: str, title: str, rows: Sequence[ProbeRow]) -> list[str]:
         lines.append(f"  event {event}: {', '.join(f'{key} = {child.value}' for key, child in item.table().items())}")
     if mine:
         lines.append("  configured → measured here (of jitter: what its distribution comes to)")
+    elif isinstance(read_link(f'profile = "{name}"')[0].forward.opportunities, Opportunities):
+        lines.append(f"  opportunities are measured by {command('calibrate', 'buckets')}")
     else:
         lines.append(f"  not measured on this machine yet: {command('calibrate', name)}")
     return [*lines, f"  source: {source_of(name)}"]

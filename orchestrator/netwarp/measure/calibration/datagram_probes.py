@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from ...core.numbers import given
-from ...core.types import Action, CapturePoint, Cell, Event, Flow, Link, LinkImpairment, Node, Program
+from ...core.types import Action, CapturePoint, Cell, Event, Flow, Link, LinkImpairment, Node, Opportunities, Program
 from ...core.types import Path as FlowPath
 from ...core.wire import ETHERNET_HEADER_BYTES
 from ...experiment import parse_spec
@@ -149,7 +149,10 @@ def read_link(keys: str, seed: int = 1) -> tuple[Link, tuple[Event, ...]]:
 
 
 def profile_probes(profile: str, program: Path, budget: Budget, seed: int = 1) -> tuple[Probe, ...]:
-    """Every cell of a profile."""
+    """Every cell of a profile; none of one with delivery opportunities, which buckets.py measures."""
+    link, _ = read_link(f'profile = "{profile}"', seed)
+    if any(isinstance(shape.opportunities, Opportunities) for shape in (link.forward, link.backward)):
+        return ()
     return _probes(profile, *read_link(f'profile = "{profile}"', seed), program, budget, seed)
 
 
