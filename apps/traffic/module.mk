@@ -6,9 +6,9 @@ TRAFFIC_SRC := traffic/protocols.c traffic/flow.c traffic/config.c traffic/waite
 	common/options.c common/address.c common/clock.c common/ndjson.c
 
 PROGRAMS += sender receiver
-sender_SRC := traffic/sender.c traffic/sender_due.c traffic/exchange.c $(TRAFFIC_SRC)
+sender_SRC := traffic/sender.c traffic/sender_due.c traffic/exchange.c traffic/many.c traffic/fibers.c $(TRAFFIC_SRC)
 sender_LDFLAGS := -static
-receiver_SRC := traffic/receiver.c traffic/sender_due.c traffic/exchange.c $(TRAFFIC_SRC)
+receiver_SRC := traffic/receiver.c traffic/sender_due.c traffic/exchange.c traffic/many.c traffic/fibers.c $(TRAFFIC_SRC)
 receiver_LDFLAGS := -static
 # lksctp; with WITHOUT_LIBSCTP=1 (make android) a program that does without (traffic/sctp_api.h)
 ifdef WITHOUT_LIBSCTP

@@ -3,6 +3,7 @@
 #include "bulk.h"
 #include "clock.h"
 #include "exchange.h"
+#include "many.h"
 #include "protocols.h"
 
 #include <errno.h>
@@ -283,33 +284,38 @@ static void finish(struct receiver *receiver)
 	ndjson_end(&flow->out);
 }
 
-int main(int argc, char **argv)
+/* One flow, from its options to its summary. Returns the exit status. */
+static int receive_flow(struct config *config, int out)
 {
-	struct config config;
 	struct receiver receiver = {
-	    .end.flow = {.config = &config,
-			 .role = ROLE_RECEIVER,
-			 .waiter = WAITER_CLOSED,
-			 .fd = -1,
-			 .listen_fd = -1},
+	    .end.flow =
+		{.config = config, .role = ROLE_RECEIVER, .waiter = WAITER_CLOSED, .fd = -1, .listen_fd = -1},
 	    .reason = "failed",
 	};
 	struct flow *flow = &receiver.end.flow;
-	int status = config_read(&config, ROLE_RECEIVER, argc, argv);
 
-	if (status >= 0)
-		return status;
-	flow->ops = transport_of(&config);
-	ndjson_init(&flow->out, STDOUT_FILENO);
-	config_write(&config, ROLE_RECEIVER, &flow->out);
-	if (config.duplex && flow_read_messages(flow))
-		goto out;
+	flow->ops = transport_of(config);
+	ndjson_init(&flow->out, out);
+	config_write(config, ROLE_RECEIVER, &flow->out);
+	if (config->duplex && flow_read_messages(flow))
+		goto end;
 	if (clock_timerslack() || waiter_open(&flow->waiter))
 		flow_error(flow, "setup", errno, NULL);
 	else
 		run(&receiver);
-out:
+end:
 	finish(&receiver);
 	waiter_close(&flow->waiter);
 	return flow_exit(flow);
+}
+
+int main(int argc, char **argv)
+{
+	struct config config;
+	int status;
+
+	if (many_asked(argc, argv))
+		return many_run(argv[2], ROLE_RECEIVER, receive_flow);
+	status = config_read(&config, ROLE_RECEIVER, argc, argv);
+	return status >= 0 ? status : receive_flow(&config, STDOUT_FILENO);
 }

@@ -2,6 +2,7 @@
 /* sender: one flow of checkable payload, from T0 + start until a time or a number of bytes. */
 #include "clock.h"
 #include "exchange.h"
+#include "many.h"
 #include "protocols.h"
 
 #include <errno.h>
@@ -232,26 +233,23 @@ static void finish(struct sender *sender, enum ending ending)
 	ndjson_end(&flow->out);
 }
 
-int main(int argc, char **argv)
+/* One flow, from its options to its summary. Returns the exit status. */
+static int send_flow(struct config *config, int out)
 {
-	struct config config;
 	struct sender sender = {
 	    .flow = {
-		.config = &config, .role = ROLE_SENDER, .waiter = WAITER_CLOSED, .fd = -1, .listen_fd = -1}};
+		.config = config, .role = ROLE_SENDER, .waiter = WAITER_CLOSED, .fd = -1, .listen_fd = -1}};
 	struct flow *flow = &sender.flow;
 	enum ending ending;
-	int status = config_read(&config, ROLE_SENDER, argc, argv);
 
-	if (status >= 0)
-		return status;
-	flow->ops = transport_of(&config);
-	ndjson_init(&flow->out, STDOUT_FILENO);
-	config_write(&config, ROLE_SENDER, &flow->out);
-	flow->t0_ns = config.t0_realtime_ns + clock_monotonic_offset_ns();
-	sender.start_ns = flow->t0_ns + config.start_ns + AFTER_TIMELINE_NS;
-	sender.stop_ns = config.stop_ns == OPTION_NOT_GIVEN ? WAIT_NEVER : flow->t0_ns + config.stop_ns;
+	flow->ops = transport_of(config);
+	ndjson_init(&flow->out, out);
+	config_write(config, ROLE_SENDER, &flow->out);
+	flow->t0_ns = config->t0_realtime_ns + clock_monotonic_offset_ns();
+	sender.start_ns = flow->t0_ns + config->start_ns + AFTER_TIMELINE_NS;
+	sender.stop_ns = config->stop_ns == OPTION_NOT_GIVEN ? WAIT_NEVER : flow->t0_ns + config->stop_ns;
 	sender.next_sample_ns =
-	    config.sample_interval_ns ? sender.start_ns + config.sample_interval_ns : WAIT_NEVER;
+	    config->sample_interval_ns ? sender.start_ns + config->sample_interval_ns : WAIT_NEVER;
 	sender.next_check_ns = WAIT_NEVER;
 	if (flow_read_messages(flow))
 		ending = END_FAILED;
@@ -264,4 +262,15 @@ int main(int argc, char **argv)
 	finish(&sender, ending);
 	waiter_close(&flow->waiter);
 	return flow_exit(flow);
+}
+
+int main(int argc, char **argv)
+{
+	struct config config;
+	int status;
+
+	if (many_asked(argc, argv))
+		return many_run(argv[2], ROLE_SENDER, send_flow);
+	status = config_read(&config, ROLE_SENDER, argc, argv);
+	return status >= 0 ? status : send_flow(&config, STDOUT_FILENO);
 }

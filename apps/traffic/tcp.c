@@ -37,6 +37,7 @@ struct tcp {
 	uint8_t *in, *out; /* NULL for a direction in which this end has no payload */
 	size_t in_size;
 	size_t write_size; /* whole messages that fit into `out` */
+	bool shared;	   /* `in` and `out` are those of all flows of the process */
 	size_t at, end;	   /* payload in `out` that the kernel has not taken yet */
 	struct window_clamp clamp;
 	union address peer; /* of a sender's connection, once it has sampled it */
@@ -110,19 +111,28 @@ static int set_options(struct flow *flow, int fd)
 
 static int make_buffers(struct flow *flow, struct tcp *tcp)
 {
+	static uint8_t *common_in, *common_out;
 	size_t out_size = BATCH_BYTES;
 
+	/* many flows in a process need no buffer of their own: what it holds follows from the place in the
+	 * flow */
+	tcp->shared = flow->waiter.hosted && !flow->config->separate_sends &&
+		      flow->config->message_bytes <= BATCH_BYTES;
+	if (tcp->shared && !common_in) {
+		common_in = malloc(BATCH_BYTES);
+		common_out = malloc(BATCH_BYTES);
+	}
 	if (flow_sends(flow)) {
 		tcp->write_size = (size_t)flow->config->message_bytes;
 		if (tcp->write_size < BATCH_BYTES)
 			tcp->write_size = BATCH_BYTES - BATCH_BYTES % tcp->write_size;
 		if (out_size < tcp->write_size)
 			out_size = tcp->write_size;
-		tcp->out = malloc(out_size);
+		tcp->out = tcp->shared ? common_out : malloc(out_size);
 	}
 	if (flow_receives(flow)) {
 		tcp->in_size = BATCH_BYTES;
-		tcp->in = malloc(tcp->in_size);
+		tcp->in = tcp->shared ? common_in : malloc(tcp->in_size);
 	}
 	if ((flow_sends(flow) && !tcp->out) || (flow_receives(flow) && !tcp->in))
 		return flow_error(flow, "memory", ENOMEM, NULL);
@@ -195,6 +205,7 @@ static enum flow_io tcp_send(struct flow *flow, uint64_t limit)
 {
 	struct tcp *tcp = flow->state;
 	ssize_t n;
+	bool full;
 
 	if (tcp->at == tcp->end) {
 		tcp->at = 0;
@@ -207,13 +218,17 @@ static enum flow_io tcp_send(struct flow *flow, uint64_t limit)
 		n = tcp_sends(flow->fd, tcp->out, tcp->at, tcp->end, (size_t)flow->config->message_bytes);
 	else
 		n = send(flow->fd, tcp->out + tcp->at, tcp->end - tcp->at, MSG_DONTWAIT | MSG_NOSIGNAL);
+	full = n >= 0 && tcp->at + (size_t)n == tcp->end;
+	if (n >= 0)
+		tcp->at += (size_t)n;
+	if (tcp->shared)
+		tcp->at = tcp->end; /* filled anew the next time */
 	if (n < 0)
 		return errno == EAGAIN ? FLOW_WAIT : flow_lost(flow, "send", errno, NULL);
-	tcp->at += (size_t)n;
 	flow->sent_bytes += (uint64_t)n;
 	if (flow->sent_bytes == limit)
 		return FLOW_DONE;
-	return tcp->at == tcp->end ? FLOW_MORE : FLOW_WAIT;
+	return full ? FLOW_MORE : FLOW_WAIT;
 }
 
 static ssize_t read_now(struct flow *flow, uint8_t *to, size_t size)
@@ -388,7 +403,7 @@ static void tcp_close(struct flow *flow, bool abort)
 	struct tcp *tcp = flow->state;
 
 	flow_close(flow, abort);
-	if (tcp) {
+	if (tcp && !tcp->shared) {
 		free(tcp->in);
 		free(tcp->out);
 	}

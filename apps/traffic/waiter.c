@@ -69,11 +69,24 @@ static int watch(struct waiter *waiter, int fd, uint32_t events)
 	return epoll_ctl(waiter->epoll_fd, EPOLL_CTL_ADD, fd, &event);
 }
 
+static const struct waiter_host *host;
+
+int waiter_set_host(const struct waiter_host *shared)
+{
+	host = shared;
+	return catch_signals();
+}
+
 int waiter_open(struct waiter *waiter)
 {
 	memset(waiter, 0, sizeof(*waiter));
 	waiter->armed_ns = WAIT_NEVER;
 	waiter->timer_fd = -1;
+	if (host) {
+		waiter->hosted = true;
+		waiter->epoll_fd = host->epoll_fd;
+		return 0;
+	}
 	waiter->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (waiter->epoll_fd < 0)
 		return -1;
@@ -87,7 +100,7 @@ void waiter_close(struct waiter *waiter)
 {
 	if (waiter->timer_fd >= 0)
 		close(waiter->timer_fd);
-	if (waiter->epoll_fd >= 0)
+	if (waiter->epoll_fd >= 0 && !waiter->hosted)
 		close(waiter->epoll_fd);
 	waiter->timer_fd = waiter->epoll_fd = -1;
 }
@@ -97,6 +110,8 @@ int waiter_watch(struct waiter *waiter, int fd, bool write)
 	struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET | (write ? EPOLLOUT : 0U),
 				    .data.fd = fd};
 
+	if (waiter->hosted)
+		event.data.ptr = waiter;
 	if (epoll_ctl(waiter->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0)
 		return 0;
 	/* UDP's listening socket is its connection's too */
@@ -118,6 +133,8 @@ int waiter_wait(struct waiter *waiter, int64_t until_ns)
 	sigset_t none;
 	int n, i, result = 0;
 
+	if (waiter->hosted)
+		return host->wait(waiter, until_ns);
 	waiter->events = 0;
 	sigemptyset(&none);
 	while (!result) {

@@ -23,6 +23,7 @@
 #define WAIT_DOWN    8 /* the program's host or process is down: waiter_down() */
 
 struct waiter {
+	bool hosted; /* waiter_set_host() */
 	int epoll_fd, timer_fd;
 	int64_t armed_ns; /* instant the timer is set to, CLOCK_MONOTONIC; WAIT_NEVER: off */
 	uint32_t events;  /* EPOLL* flags of the socket, set by the last waiter_wait() */
@@ -36,6 +37,16 @@ struct waiter {
 /* Also blocks SIGTERM and SIGINT outside waiter_wait(), and ignores SIGPIPE. 0, or -1 with errno set. */
 int waiter_open(struct waiter *waiter);
 void waiter_close(struct waiter *waiter);
+
+/*
+ * From now on the waiters of this process share the host's epoll, where each is the data of its sockets, and
+ * wait by its function. Also does to signals what waiter_open() does. 0, or -1 with errno set.
+ */
+struct waiter_host {
+	int epoll_fd;
+	int (*wait)(struct waiter *waiter, int64_t until_ns);
+};
+int waiter_set_host(const struct waiter_host *host);
 
 /* Watch `fd` for input; `write`: also for room to send. A receiver passes false, to be woken less often. */
 int waiter_watch(struct waiter *waiter, int fd, bool write);
