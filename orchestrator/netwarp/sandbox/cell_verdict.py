@@ -24,6 +24,7 @@ from ..store.ndjson import last, of_kind
 from ..store.run_dir import CellDir
 from ..testbed.agent_steps import agent_id, agents_of
 from ..testbed.compile import LINGER_NS
+from ..testbed.many_flows import processes, shared_processes
 
 FRAGMENT = CHECKOUT / "kernel" / "fragment.config"
 _CONGESTION = re.compile(r"TCP_CONGESTION: No such file or directory: (\S+)")
@@ -133,7 +134,7 @@ def judge(cell: Cell, directory: CellDir, records: list[init.InitRecord], exit_t
         log_text = directory.log.read_text(errors="replace").strip() if directory.log.exists() else ""
         why = panic or ": ".join(filter(None, (exit_text, log_text.rpartition("\n")[2])))
         return Verdict(Outcome.FAILED, f"the sandbox ended without an end record ({why})")
-    ours = {f"{flow.name}.{role}" for flow in cell.flows if flow.program is None for role in ("sender", "receiver")}
+    ours = set(processes(cell))
     ours |= {agent_id(node) for node in agents_of(cell)}
     for exited in of_kind(records, init.Exit):
         if exited.id in ours and exited.status == EXIT_UNSUPPORTED:
@@ -156,9 +157,10 @@ def _exits_verdict(cell: Cell, directory: CellDir, records: list[init.InitRecord
     excuses: dict[str, Callable[[init.Exit], bool]] = {}
     for node, agent in agents_of(cell).items():
         excuses[agent_id(node)] = functools.partial(_killed_by_the_spec, agent)
+    excuses |= dict.fromkeys(processes(cell), _never)
     for flow in cell.flows:
         for role in ("sender", "receiver"):
-            if role == "sender" or flow.program is None or flow.program.receiver:
+            if flow.program is not None and (role == "sender" or flow.program.receiver):
                 excuses[f"{flow.name}.{role}"] = functools.partial(asked_to_end, cell, flow, role)
     for name, excused in excuses.items():
         exited = exits.get(name)
@@ -177,6 +179,11 @@ def _killed_by_the_spec(agent: Agent, exited: init.Exit) -> bool:
     return exited.signal == signal.SIGKILL and due
 
 
+def _never(exited: init.Exit) -> bool:
+    """Nothing excuses a program of netwarp's own that fails."""
+    return False
+
+
 def asked_to_end(cell: Cell, flow: Flow, role: str, exited: init.Exit) -> bool:
     """True if a program of the user's own ended when it was asked to: that counts as success whatever its exit
     status.
@@ -192,6 +199,9 @@ def app_error(cell: Cell, directory: CellDir, name: str) -> str:
     """The last error of an app: its record `error` in the words of a spec, otherwise the last line of its stderr; of a
     receiver without any, the loss of its window clamp.
     """
+    flows = processes(cell).get(name, (name,))
+    if name not in flows:  # a process of many flows: of the first that says anything
+        return next((f"{flow}: {text}" for flow in flows if (text := app_error(cell, directory, flow))), "")
     error = last(app_records_left(directory, name, "error"), app.Error)
     if error is not None:
         return in_words_of_the_spec(cell, name, error.message)
@@ -244,6 +254,9 @@ def check_times(cell: Cell, directory: CellDir, records: list[init.InitRecord], 
     counted = [(step, late_ns) for step, late_ns in begun if step.verb not in ("spawn", "dump")]
     first = {(step.on, step.at_ns): late_ns for step, late_ns in reversed(counted) if step.on is not None}
     late = max(map(abs, (*first.values(), *(late_ns for step, late_ns in counted if step.on is None))), default=0)
+    # and of those that share a process each waits for what the others have to do
+    shared = [flows for (_, role), flows in shared_processes(cell).items() if role == "sender"]
+    sharing = {flow.name: len(flows) for flows in shared for flow in flows}
     checks = [Check("timeline", late <= tolerance_ns, f"largest deviation {late} ns")]
     for flow in cell.flows:
         if flow.program is not None:  # says nothing of when it began: what counts is when it was started
@@ -255,7 +268,7 @@ def check_times(cell: Cell, directory: CellDir, records: list[init.InitRecord], 
         if start is not None:
             late, at_once = start.late_ns, [other for other in cell.flows if other.start_ns == flow.start_ns]
             # a guest has one CPU: of senders due at once each waits for those before it
-            bound_ns = tolerance_ns * len(at_once)
+            bound_ns = tolerance_ns * max(len(at_once), sharing.get(flow.name, 1))
             among = f", one of {len(at_once)} that start at once" if len(at_once) > 1 else ""
             checks.append(Check(f"start of {flow.name}", abs(late) <= bound_ns, f"{late} ns late{among}"))
     return checks

@@ -23,6 +23,7 @@ from .arguments import flow_token, listener_steps
 from .direction_program import DirectionProgram
 from .host_faults import NO_LOOSE, Asked, HostFaultSteps, Wanted, accepts_again, add_route, firewalls
 from .layout import Devices, Interface, Layout, hop_name, make_layout
+from .many_flows import process_id, shared_processes, spawn_many
 from .message_files import message_files
 from .messages import Request, netlink_step
 from .nftables import firewall, rules_dump
@@ -234,22 +235,38 @@ def compile_cell(
     out.add(step("capture-start"))
     out.steps += start_agents(cell, layout, clock.setup_ns)
     tokens = {flow.name: flow_token(cell, flow, secret) for flow in cell.flows}
+    shared = shared_processes(cell)
+    t0_file = "" if clock.virtual else T0_FILE
+    inside = {(flow.name, role) for (_, role), flows in shared.items() for flow in flows}
+    for end, flows in shared.items():
+        if end[1] == "receiver":
+            out.add(spawn_many(end, flows, layout, tokens, out.files, t0_file=t0_file))
+            out.add(step("output", id=process_id(end), text='"listening"', timeout_ns=clock.setup_ns))
     for flow in cell.flows:
         if flow.program is not None:
             out.steps += listener_steps(flow, flow.program, layout, clock.setup_ns, virtual=clock.virtual)
             continue
-        t0_file, again = "" if clock.virtual else T0_FILE, accepts_again(cell, flow)
+        if (flow.name, flow.listener) in inside:
+            continue
+        again = accepts_again(cell, flow)
         out.add(spawn(flow, flow.listener, layout, tokens[flow.name], t0_file=t0_file, again=again))
         out.add(step("output", id=f"{flow.name}.{flow.listener}", text='"listening"', timeout_ns=clock.setup_ns))
-    ours = [flow for flow in cell.flows if flow.program is None]
+    ours = [flow for flow in cell.flows if flow.program is None and (flow.name, flow.opener) not in inside]
     early = [flow for flow in ours if flow.start_ns < LEAD_NS and clock.virtual]
     for flow in early:  # spawned at T0 it would be late: starting a program takes some microseconds
         out.add(spawn(flow, flow.opener, layout, tokens[flow.name]))
+    senders = {end: flows for end, flows in shared.items() if end[1] == "sender"}
+    for end, flows in senders.items() if clock.virtual else ():
+        out.add(spawn_many(end, flows, layout, tokens, out.files))
     out.add(step("ready"))
     # a quarter of the time from ready to T0 is for being late with what comes first
     earliest_ns = 0 if clock.t0_after_ready_ns is None else -clock.t0_after_ready_ns * 3 // 4
-    late = [flow for flow in cell.flows if flow not in early]
-    starts = sender_steps(cell, late, tokens, earliest_ns, layout, virtual=clock.virtual)
+    started = {flow.name for flow in early} | {name for name, role in inside if role == "sender"}
+    late = [flow for flow in cell.flows if flow.name not in started]
+    starts = list(sender_steps(cell, late, tokens, earliest_ns, layout, virtual=clock.virtual))
+    for end, flows in senders.items() if not clock.virtual else ():
+        at_ns = max(earliest_ns, min(flow.start_ns for flow in flows) - LEAD_NS)
+        starts.append(spawn_many(end, flows, layout, tokens, out.files, at_ns=at_ns))
     _timeline(cell, itertools.chain(agent_signals(cell), starts), layout, shaping, out, elsewhere)
     out.add(step("end", at_ns=last_ns, early=1, file=clock.over_file or None, grace_ns=clock.grace_ns))
     for number in range(len(layout.namespaces)):
