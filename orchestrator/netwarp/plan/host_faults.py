@@ -100,6 +100,11 @@ class HostFaults:
         flow = next((flow for flow in self.flows if flow.name == name), None)
         if flow is None:
             reader.wrong("flow", f'there is no flow "{name}"{nearest(name, [each.name for each in self.flows])}')
+        elif flow.protocol == "udp" and flow.program is None:
+            reader.wrong(
+                "flow",
+                "is UDP: nothing holds its sender back, and a full buffer loses datagrams; name a flow of TCP or SCTP",
+            )
         elif flow.program is not None and not flow.program.receiver:
             reader.wrong("flow", "is a program without a receiver that could stop; name another flow")
         return msgspec.structs.replace(event, flow=name)
@@ -115,6 +120,9 @@ class HostFaults:
                     f'flow "{flow.name}" has programs that netwarp cannot start again; its own sender and receiver can'
                 )
                 reader.problem("node", said)
+            elif node in (flow.sender, flow.receiver) and flow.protocol == "udp":
+                said = f'flow "{flow.name}" is UDP, whose datagrams are numbered once'
+                reader.problem("node", f'{said}; for example action = "blackhole" of its link')
             elif node in (flow.sender, flow.receiver) and (flow.reverse or flow.messages):
                 reader.problem("node", f'flow "{flow.name}" has reverse or messages, whose rest is lost; use interval')
             elif node in (flow.sender, flow.receiver) and "window_clamp_bytes" in flow.receiver_options:

@@ -101,6 +101,18 @@ def test_mistakes(body: str, words: str) -> None:
     assert words in "\n".join(problems_of(event(body)))
 
 
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ('action = "restart"\nnode = "b"\nfor = "3 s"', 'flow "f" is UDP, whose datagrams are numbered once'),
+        ('action = "stop_reading"\nflow = "f"', "is UDP: nothing holds its sender back"),
+    ],
+)
+def test_datagrams_that_a_stopped_receiver_loses_are_not_asked_for(body: str, words: str) -> None:
+    datagrams = 'protocol = "udp"\nmessages = { gaps = "10 ms", sizes = "100 B" }\n'
+    assert words in "\n".join(problems_of(event(body).replace('protocol = "tcp"\n', datagrams)))
+
+
 def test_two_restarts_do_not_overlap() -> None:
     text = event('action = "restart"\nnode = "b"\nfor = "3 s"')
     again = text + '[event.g]\nat = "3 s"\naction = "restart"\nnode = "b"\nfor = "1 s"\n'
