@@ -321,10 +321,17 @@ class SentMessages:
 
 
 def datagram_messages(datagrams: DatagramFlow, timetable: Timetable) -> SentMessages:
-    """The messages of netwarp's own UDP, each a datagram, delivered when it arrives."""
+    """The messages of netwarp's own UDP, each a datagram, delivered when it arrives. One that the sender's host could
+    not send (no route, while an interface is down) was due as well.
+    """
     numbers = datagrams.sent.number
-    due = timetable.due(int(numbers.max(initial=-1)) + 1)
-    return SentMessages(datagrams.sent.t_ns if due is None else due[numbers], datagrams.arrived_ns)
+    count = int(numbers.max(initial=-1)) + 1
+    due = timetable.due(count)
+    if due is None:
+        return SentMessages(datagrams.sent.t_ns, datagrams.arrived_ns)
+    delivered = np.full(count, NEVER, dtype=np.int64)
+    delivered[numbers] = datagrams.arrived_ns
+    return SentMessages(due, delivered)
 
 
 def stream_messages(flow: Flow, sender: FlowPackets, delivery: Delivery, timetable: Timetable) -> SentMessages | None:

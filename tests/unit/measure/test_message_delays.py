@@ -5,10 +5,12 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
+import numpy as np
 import pytest
 from netwarp.core.types import OptionValue
 from netwarp.core.wire import FIRST, I_DATA, LAST, UNORDERED
-from netwarp.measure.delivery import SentMessages, messages_of
+from netwarp.measure.datagram_flows import DatagramFlow, Datagrams
+from netwarp.measure.delivery import SentMessages, datagram_messages, messages_of
 from netwarp.measure.timetable import NEVER, Timetable
 from support.captures import ISN, T, association, chunk, data_chunk, sctp
 from support.observed import at_end, flow_of
@@ -119,3 +121,17 @@ def test_interleaved_messages(tmp_path: Path) -> None:
 def test_what_comes_after_the_abort_is_not_delivered(tmp_path: Path) -> None:
     sent = [*whole([0, 1]), (105, chunk(6))]
     assert (found(tmp_path, sent, late={1: 130.0}).delivered_ns == NEVER).tolist() == [False, True]
+
+
+def test_a_datagram_that_the_host_could_not_send_was_due_and_did_not_arrive() -> None:
+    """Of five that were due every 100 ms the second and third were not sent."""
+    flow = flow_of("udp", stop_ns=10**9, sender_options={"interval_ns": STEP_NS})
+    number = np.array([0, 3, 4])
+    nothing = np.zeros(3, dtype=np.int64)
+    sent = Datagrams(number * STEP_NS, number, nothing, nothing, nothing)
+    datagrams = DatagramFlow(sent, sent, sent.t_ns + DELAY_NS, np.ones(3, dtype=np.bool_), 0)
+    messages = datagram_messages(datagrams, Timetable(flow, 0))
+    assert messages.due_ns is not None
+    assert messages.due_ns.tolist() == [n * STEP_NS for n in range(5)]
+    assert messages.delivered_ns.tolist() == [DELAY_NS, NEVER, NEVER, 3 * STEP_NS + DELAY_NS, 4 * STEP_NS + DELAY_NS]
+    assert messages.late(STEP_NS, 10**9) == 2
