@@ -88,15 +88,10 @@ class PassageReader:
         self._cell, self._dir, self._layout, self._t0_ns = cell, cell_dir, layout, t0_realtime_ns
         self._points: dict[tuple[str, str], CapturePoint | None] = {}
         self._hosts = frozenset(node.name for node in cell.nodes if node.kind == "host")
-        self._shapes: dict[tuple[str, str], list[tuple[int, LinkImpairment]]] = {
-            (link.name, side): [(0, getattr(link, side))] for link in cell.links for side in ("forward", "backward")
-        }
+        self._shapes = shapes_over_time(cell)
         self._two_queues = any(two_queues(shape) for link in cell.links for shape in (link.forward, link.backward))
-        """(From when in ns, the shape) of every direction."""
-        for event in cell.timeline:
-            for side in event.directions:
-                if (changed := getattr(event, side)) is not None:
-                    self._shapes[event.link, side].append((event.at_ns, changed))
+        self._ports = {flow.port for flow in cell.flows if flow.protocol == "udp" and flow.program is None}
+        """Of netwarp's own UDP, whose flows are told apart by them."""
 
     def of_flow(self, flow: Flow) -> Passages:
         """The packets of a flow from its sender to its receiver, over all its planned paths."""
@@ -171,7 +166,11 @@ class PassageReader:
         if end not in self._points:
             node, link = end
             file = capture_file(self._dir, node, link)
-            tables = ("identities", "packets") if self._two_queues else ("identities",)
+            tables = (
+                "identities",
+                *(("packets",) if self._two_queues else ()),
+                *(("datagrams",) if self._ports else ()),
+            )
             table = None if file is None else CapturePoint(node, (link,), read_captures([file], tables))
             self._points[end] = table
         point = self._points[end]
@@ -189,8 +188,45 @@ class PassageReader:
                 mine |= (rows["path"] == number) & (rows["path_direction"] == pair.index(source))
         own = [NO_FLOW] if flow.protocol == "udp" else flow_rows(point, flow)  # datagrams are of no flow of captures
         mine &= np.isin(rows["flow"], np.fromiter(own, np.uint32))
+        if flow.protocol == "udp" and self._ports:
+            mine &= self._is_own_datagram(point, rows, flow)
         found = rows[mine]
         return found[np.argsort(found["time_ns"], kind="stable")]
+
+    def _is_own_datagram(self, point: CapturePoint, rows: Rows, flow: Flow) -> Bools:
+        """Which of these rows are datagrams to the flow's port; of a program's flow: to no port of netwarp's own."""
+        table = point.capture.datagrams
+        if flow.program is None:
+            return np.isin(rows["packet"], table["packet"][table["destination_port"] == flow.port])
+        return np.isin(rows["packet"], table["packet"][np.isin(table["destination_port"], [*self._ports])], invert=True)
+
+
+Shapes = Sequence[tuple[int, LinkImpairment]]
+"""(From when in ns from T0, the shape) of a direction of a link, in the order of time; the first from 0."""
+
+
+def shapes_over_time(cell: Cell) -> dict[tuple[str, str], Shapes]:
+    """Of every direction (link, "forward" or "backward"), with what events and traces change."""
+    shapes: dict[tuple[str, str], list[tuple[int, LinkImpairment]]] = {
+        (link.name, side): [(0, getattr(link, side))] for link in cell.links for side in ("forward", "backward")
+    }
+    for event in cell.timeline:
+        for side in event.directions:
+            if (changed := getattr(event, side)) is not None:
+                shapes[event.link, side].append((event.at_ns, changed))
+    return dict(shapes)
+
+
+def rate_bit_s(shapes: Shapes, from_ns: int, to_ns: int) -> float | None:
+    """The mean rate of a direction over a time; None if it has none for a part of it."""
+    ends = [at_ns for at_ns, _ in shapes[1:]] + [to_ns]
+    bits = 0
+    for (at_ns, shape), end_ns in zip(shapes, ends, strict=True):
+        span_ns = min(end_ns, to_ns) - max(at_ns, from_ns)
+        if span_ns > 0 and shape.rate_bit_s is None:
+            return None
+        bits += max(0, span_ns) * (shape.rate_bit_s or 0)
+    return bits / (to_ns - from_ns)
 
 
 def idle_delay_s(shape: LinkImpairment, ip_bytes: Ints) -> Floats:
@@ -202,8 +238,8 @@ def idle_delay_s(shape: LinkImpairment, ip_bytes: Ints) -> Floats:
     return shape.one_way_delay_ns / 1e9 + sending
 
 
-def delay_without_queue_s(shapes: Sequence[tuple[int, LinkImpairment]], came_s: Floats, ip_bytes: Ints) -> Floats:
-    """The time that packets take over a link that is idle when they come. shapes: (from when in ns, the shape)."""
+def delay_without_queue_s(shapes: Shapes, came_s: Floats, ip_bytes: Ints) -> Floats:
+    """The time that packets take over a link that is idle when they come."""
     number = np.searchsorted([at_ns / 1e9 for at_ns, _ in shapes], came_s, side="right") - 1
     delay_s = np.zeros(len(came_s))
     for each in np.unique(number):
@@ -232,10 +268,10 @@ def _by_queue(shape: LinkImpairment, passages: Passages) -> dict[str, float | No
 
 
 def link_metrics(cell: Cell, direction: str, passages: Passages) -> dict[str, float | None]:
-    """The utilization of a direction of a link until the end of the cell."""
+    """The utilization of a direction of a link until the end of the cell, against the mean of its rate until then."""
     name, _, side = direction.rpartition(".")
     shape: LinkImpairment = next(getattr(link, side) for link in cell.links if link.name == name)
     there = passages.arrived_s <= cell.duration_ns / 1e9  # False where it was lost
     carried = float(passages.ip_bytes[there].sum()) * 8e9 / cell.duration_ns
-    carried_ratio = carried / shape.rate_bit_s if shape.rate_bit_s else None
-    return {"link_utilization_ratio": carried_ratio, **_by_queue(shape, passages)}
+    rate = rate_bit_s(shapes_over_time(cell)[name, side], 0, cell.duration_ns)
+    return {"link_utilization_ratio": carried / rate if rate else None, **_by_queue(shape, passages)}

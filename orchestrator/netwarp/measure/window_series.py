@@ -11,7 +11,7 @@ from ..core.types import Cell, Measure
 from ..store.derived import CellWindows, WindowSeries
 from .fairness import Windows
 from .observation import FlowObservation
-from .passages import Passages
+from .passages import Passages, rate_bit_s, shapes_over_time
 
 UNITS = {
     "goodput_bit_s": "bit/s", "throughput_bit_s": "bit/s", "share_ratio": "ratio", "retransmitted_packets": "packets",
@@ -63,13 +63,15 @@ def _series(
             again = _sums(sent.t_ns / 1e9, sent.retransmission.astype(np.int64), bins, length_s)
             yield name, "retransmitted_packets", _rounded(again, 0)
         yield from ((name, *each) for each in _passed(over_paths[name], bins, length_s))
-    shapes = {f"{link.name}.{side}": getattr(link, side) for link in cell.links for side in ("forward", "backward")}
+    shapes = {f"{link}.{side}": changes for (link, side), changes in shapes_over_time(cell).items()}
     for name, passages in over_links.items():
         there = ~passages.lost
         wire = _sums(passages.arrived_s[there], passages.ip_bytes[there], bins, length_s) * 8 / length_s
         yield name, "throughput_bit_s", _rounded(wire, 3)
-        if (rate := shapes[name].rate_bit_s) is not None:
-            yield name, "utilization_ratio", _rounded(wire / rate, 6)
+        begins = [number * asked.window_ns for number in range(bins)]
+        rates = [rate_bit_s(shapes[name], begin, begin + asked.window_ns) for begin in begins]
+        if any(rates):
+            yield name, "utilization_ratio", _rounded(wire / np.array(rates, dtype=np.float64), 6)  # None: NaN
         yield from ((name, *each) for each in _passed(passages, bins, length_s))
     if len(windows.running) > 1:
         yield "", "jain_index", [None if value is None else round(value, 6) for value in windows.jain()]

@@ -17,6 +17,8 @@ from support.run_files import RunFiles
 
 SPEC = two_hosts(
     """
+[measure]
+links = ["p1.forward"]
 [flow.poisson]
 like = "bulk"
 messages = { gaps = { exponential = "15 ms" }, sizes = { uniform = ["60 B", "1400 B"] } }
@@ -99,6 +101,17 @@ def test_the_numbers_are_what_a_plain_loop_makes_of_tsharks_words(done: RunFiles
     if flow == "bulk":
         late = sum(first.get(head, at + 10**12) - at > 15_999_000 for head, (at, _) in left.items())
         assert measured["late_messages"] == pytest.approx(late, abs=1), "counted from the instant they were due"
+
+
+def test_flows_between_two_hosts_are_told_apart_on_links_too(done: RunFiles) -> None:
+    lost = 0.0
+    for flow in PORTS:
+        ((_, measured),) = done.measured(flow)
+        assert measured["lost_packets"] == measured["lost_datagrams"]
+        assert measured["loss_ratio"] == pytest.approx(measured["datagram_loss_ratio"])
+        lost += measured["lost_packets"] * (flow != "back")
+    ((_, measured),) = done.measured("p1.forward")
+    assert measured["lost_packets"] == lost
 
 
 def test_what_was_configured_happened(done: RunFiles) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 from netwarp.core.types import Cell
 from netwarp.measure.checks import utilization_check
+from netwarp.measure.passages import rate_bit_s, shapes_over_time
 from netwarp.measure.planned_paths import capacity_bit_s, rates_change
 from support.specs import BASE, cell_of, replaced
 
@@ -31,6 +33,16 @@ def test_it_is_the_mean_over_the_window() -> None:
     for window, mean in {(0, 10): 1.4e6, (2, 4): 3e6, (3, 5): 2e6, (5, 10): 1e6, (0, 1): 1e6}.items():
         assert capacity(cell, *window) == mean
     assert capacity(cell, 3, 3) is None
+
+
+def test_a_link_has_the_mean_of_its_own_rate() -> None:
+    text = slower(slower(BASE, "2 s", 'forward = { rate = "3 Mbit/s" }'), "4 s", 'forward = { rate = "1 Mbit/s" }')
+    shapes = shapes_over_time(cell_of(text))
+    for (from_s, to_s), mean in {(0, 10): 1.4e6, (2, 4): 3e6, (3, 5): 2e6, (5, 10): 1e6, (0, 1): 1e6}.items():
+        assert rate_bit_s(shapes["p1", "forward"], from_s * S, to_s * S) == mean
+    assert rate_bit_s(shapes["p1", "backward"], 0, 10 * S) == 1e6
+    (at_ns, shape), *_ = shapes["p1", "backward"]
+    assert rate_bit_s([(at_ns, msgspec.structs.replace(shape, rate_bit_s=None))], 0, S) is None
 
 
 def test_a_route_has_the_lowest_rate_of_its_links() -> None:
