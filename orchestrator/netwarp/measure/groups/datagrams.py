@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...captures.native import Floats
-from ...captures.time_spans import bytes_in, rate_bit_s
+from ...captures.time_spans import by, bytes_in, rate_bit_s
 from ...core.types import Flow
 from ..datagram_flows import DatagramFlow, jitter_ns
 from ..observation import Window
@@ -18,8 +18,10 @@ SHARES = {"p50": 50.0, "p95": 95.0, "p99": 99.0}
 
 
 def datagram_flow_metrics(flow: Flow, datagrams: DatagramFlow, window: Window) -> dict[str, float | None]:
-    """Everything that the numbers in the payload tell. Delays and losses are of what was sent by the window's end."""
-    sent_by = window.holds(datagrams.sent.t_ns)
+    """Everything that the numbers in the payload tell. Delays and losses are of what was sent by the flow's stop: the
+    window of a flow by bytes ends at its last arrival, behind which everything else may be lost.
+    """
+    sent_by = by(datagrams.sent.t_ns, flow.stop_ns)
     there = datagrams.arrived_ns != NEVER
     known = int((datagrams.known & sent_by).sum())
     lost = int((datagrams.known & sent_by & ~there).sum())
