@@ -108,7 +108,7 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
     without: dict[str, list[str]] = {}
     for flow in cell.flows:
         every = results[flow.name].metrics | shared[flow.name]
-        metrics, without[flow.name], clocks = within_clocks(flow, every, records.ready)
+        metrics, without[flow.name], clocks = within_clocks(flow.name, flow.paths, every, records.ready)
         checks += clocks
         of_flows[flow.name] = metrics
         own, failed = _own_metrics(cell, flow, metrics, _named(results[flow.name].observation))
@@ -118,11 +118,14 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
             measurements += _other_direction(cell, flow, directory, points, records)
         elif (back := backs.get(flow.name)) is not None:
             found = _flow(cell, back, directory, points, records, span_ns, flow)
-            metrics, _, clocks = within_clocks(back, found.metrics, records.ready)
+            metrics, without[back.name], clocks = within_clocks(back.name, back.paths, found.metrics, records.ready)
             own, failed = _own_metrics(cell, back, metrics, _named(found.observation))
             measurements += _measurements(cell, back, metrics | own)
             checks += clocks + found.checks + failed
-    others = group_metrics(cell, of_flows) | ({} if asked is None else asked.links)
+    others = group_metrics(cell, of_flows)
+    for name, every in {} if asked is None else asked.links.items():
+        others[name], without[name], clocks = within_clocks(name, (), every, records.ready)
+        checks += clocks
     for name, metrics in others.items():
         measurements += [
             Measurement(cell.id, name, metric, value, unit_of(metric)) for metric, value in metrics.items()
@@ -329,7 +332,7 @@ def _other_direction(
         if f"{flow.name}.{here}" in records.exits
     }
     found = _flow(cell, back, directory, points, dataclasses.replace(records, exits=exits), 0)
-    metrics, _, _ = within_clocks(back, found.metrics, records.ready)
+    metrics, _, _ = within_clocks(back.name, back.paths, found.metrics, records.ready)
     carried = metrics["packets" if back.is_datagrams else "payload_bytes"]
     return _measurements(cell, back, metrics) if carried else []
 

@@ -8,7 +8,7 @@ made, by how long that took (event_error_ns).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -249,8 +249,11 @@ BETWEEN_ENDS = frozenset({
     "all_run_s", "silence_s", "message_delay_mean_s", "message_delay_p50_s", "message_delay_p95_s",
     "message_delay_p99_s", "message_delay_p999_s", "one_way_delay_min_s", "one_way_delay_mean_s",
     "one_way_delay_p50_s", "one_way_delay_p95_s", "one_way_delay_p99_s", "one_way_delay_max_s",
+    "queue_delay_mean_s", "queue_delay_p95_s", "queue_delay_p99_s", "queue_delay_max_s",
+    "low_latency_queue_delay_mean_s", "low_latency_queue_delay_p99_s", "classic_queue_delay_mean_s",
+    "classic_queue_delay_p99_s",
 })  # fmt: skip
-"""Times between the two ends of a flow, or from T0 to the end that has not begun it."""
+"""Times between the two ends of a flow or of a link, or from T0 to the end that has not begun it."""
 
 COUNTED = frozenset({
     "undelivered_packets", "spurious_retransmissions", "late_messages", "late_messages_ratio", "queue_drops",
@@ -269,32 +272,32 @@ JUDGED = {
 
 
 def within_clocks(
-    flow: Flow, metrics: Mapping[str, float | None], ready: Ready
+    name: str, paths: Sequence[FlowPath], metrics: Mapping[str, float | None], ready: Ready
 ) -> tuple[dict[str, float | None], list[str], list[Check]]:
-    """The metrics without the values that need more than the clocks give; the names of these; and a check that says so
-    (it never fails).
+    """The metrics of a flow with these paths, or of a direction of a link (none), without the values that need more
+    than the clocks give; the names of these; and a check that says so (it never fails).
     """
     clock_s, event_s = ready.clock_error_ns / 1e9, max(ready.clock_error_ns, ready.event_error_ns) / 1e9
     if not event_s:
         return dict(metrics), [], []
-    need_s = min((path.base_rtt_ns for path in flow.paths), default=0) / 1e9 / SHARE
+    need_s = min((path.base_rtt_ns for path in paths), default=0) / 1e9 / SHARE
     kept, gone = dict(metrics), []
-    for name, value in metrics.items():
-        error_s = event_s if name in FROM_AN_EVENT else clock_s
+    for metric, value in metrics.items():
+        error_s = event_s if metric in FROM_AN_EVENT else clock_s
         if value is None or not (
-            (name in FROM_AN_EVENT | BETWEEN_ENDS and error_s * SHARE > abs(value))
-            or (name in COUNTED and error_s > need_s)
+            (metric in FROM_AN_EVENT | BETWEEN_ENDS and error_s * SHARE > abs(value))
+            or (metric in COUNTED and error_s > need_s)
         ):
             continue
-        kept[name] = None
-        gone.append(name)
-    for name, time_name in JUDGED.items():
-        if time_name in gone and kept.get(name) is not None:
-            kept[name] = None
-            gone.append(name)
+        kept[metric] = None
+        gone.append(metric)
+    for metric, time_name in JUDGED.items():
+        if time_name in gone and kept.get(metric) is not None:
+            kept[metric] = None
+            gone.append(metric)
     words = ", ".join(gone) or "none"
     detail = (
         f"times of two machines may be wrong against each other by {clock_s * 1e3:.3g} ms, a fault's moment by "
         f"{event_s * 1e3:.3g} ms; metrics without a value for that: {words}"
     )
-    return kept, gone, [Check(f"clocks of two machines {flow.name}", True, detail)]
+    return kept, gone, [Check(f"clocks of two machines {name}", True, detail)]

@@ -21,7 +21,7 @@ def ready(clock_error_ns: int, event_error_ns: int = 0) -> Ready:
 
 
 def gone(clock_error_ns: int, event_error_ns: int = 0) -> set[str]:
-    kept, without, _ = within_clocks(FLOW, METRIC_VALUES, ready(clock_error_ns, event_error_ns))
+    kept, without, _ = within_clocks(FLOW.name, FLOW.paths, METRIC_VALUES, ready(clock_error_ns, event_error_ns))
     assert kept.keys() == METRIC_VALUES.keys()
     assert all(kept[name] == METRIC_VALUES[name] for name in kept if kept[name] is not None)
     lost = {name for name, value in kept.items() if value is None and METRIC_VALUES[name] is not None}
@@ -30,7 +30,7 @@ def gone(clock_error_ns: int, event_error_ns: int = 0) -> set[str]:
 
 
 def test_one_clock_changes_nothing() -> None:
-    assert within_clocks(FLOW, METRIC_VALUES, ready(0)) == (METRIC_VALUES, [], [])
+    assert within_clocks(FLOW.name, FLOW.paths, METRIC_VALUES, ready(0)) == (METRIC_VALUES, [], [])
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,15 @@ def test_a_slow_command_takes_the_value_of_times_from_its_event_and_of_nothing_e
     }  # fmt: skip
 
 
+def test_queue_delays_of_a_link_are_held_against_the_clocks_of_its_two_ends() -> None:
+    metrics = {"queue_delay_mean_s": 0.0, "queue_delay_max_s": 0.2, "lost_packets": 3.0, "link_utilization_ratio": 0.5}
+    kept, without, _ = within_clocks("p1.forward", (), metrics, ready(400_001))
+    assert kept == metrics | {"queue_delay_mean_s": None}
+    assert without == ["queue_delay_mean_s"]
+
+
 def test_the_check_names_them() -> None:
-    _, _, (check,) = within_clocks(FLOW, METRIC_VALUES, ready(400_001))
+    _, _, (check,) = within_clocks(FLOW.name, FLOW.paths, METRIC_VALUES, ready(400_001))
     assert check.ok
     assert check.detail.endswith("metrics without a value for that: queue_wait_mean_s")
 
@@ -70,7 +77,8 @@ def test_every_metric_of_both_ends_or_from_a_repair_is_held_against_the_clocks()
         "undelivered_messages", "undelivered_bytes", "ends_disagree", "aborts", "unclosed_ends",
         # of both ends, but each wait between two packets that one of them sent: one clock
         "setup_repeat_wait_s", "data_repeat_wait_s", "close_repeat_wait_s", "messages",
-        "lost_datagrams", "datagram_loss_ratio", "repeated_datagrams", "reordered_datagrams",
+        "lost_packets", "loss_ratio", "lost_datagrams", "datagram_loss_ratio", "repeated_datagrams",
+        "reordered_datagrams",
         # differences of delays, in which the clocks' difference cancels
         "jitter_s", "delay_variation_p99_s",
     }  # fmt: skip
