@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..core.built_programs import BUILD
 from ..core.errors import CellError
+from ..core.executables import find_executable
 from ..sandbox.children import Children, NoMoreChildren
 from ..sandbox.guest_root import prepare_root
 from ..sandbox.privileges import hand_over, take_back, unprivileged
@@ -105,7 +106,7 @@ def prepare(bench: Bench, test: Selftest, place: Path, limit_s: int) -> None:
             shutil.copyfile(change, place / "overrides" / change.name)
     words = " ".join([f"./{test.program}", *test.arguments])
     settings = {"COLLECTION": test.collection, "TEST": words, "LIMIT_S": str(limit_s), "TESTS": str(bench.tests)}
-    if test.collection == "net/packetdrill" and (own := shutil.which(PACKETDRILL)) is not None:
+    if test.collection == "net/packetdrill" and (own := find_executable(PACKETDRILL)) is not None:
         (place / "bin").mkdir()
         shutil.copy(own, place / "bin" / PACKETDRILL)
         shutil.copyfile(BUILD / CLOCK, place / "program-clock.so")

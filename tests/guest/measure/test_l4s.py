@@ -13,6 +13,7 @@ import pytest
 from netwarp.core.types import Outcome
 from netwarp.guestkernel.cache import find_named
 from netwarp.store.run_dir import RunDir
+from support.captures import plain
 from support.run_files import RunFiles, load_run
 from support.specs import two_hosts
 
@@ -99,19 +100,9 @@ def test_accecn_is_asked_for_in_the_handshake(run: RunFiles) -> None:
     """AE, CWR and ECE of the SYN are set (draft-ietf-tcpm-accurate-ecn 3.1), without AccECN CWR and ECE alone."""
     for ecn, flags in (("0", "0x0002"), ("1", "0x00c2"), ("3", "0x01c2")):
         (capture,) = run.cell(ecn=ecn, step="1 ms").captures("a", "p1")
-        plain = subprocess.run(["zstd", "-dcq", capture], capture_output=True, check=True)
-        asked = [
-            "tshark",
-            "-r",
-            "-",
-            "-Y",
-            "tcp.flags.syn == 1 && tcp.flags.ack == 0",
-            "-T",
-            "fields",
-            "-e",
-            "tcp.flags",
-        ]
-        seen = subprocess.run(asked, input=plain.stdout, capture_output=True, check=True)
+        syns = "tcp.flags.syn == 1 && tcp.flags.ack == 0"
+        asked = ["tshark", "-r", "-", "-Y", syns, "-T", "fields", "-e", "tcp.flags"]
+        seen = subprocess.run(asked, input=plain(capture), capture_output=True, check=True)
         assert seen.stdout.decode().split() == [flags]
 
 
