@@ -29,6 +29,8 @@ COLUMNS: dict[str, Kind] = {"time": "time", "rate": "rate", "one_way_delay": "ti
 _HEADER = re.compile(r"\s*([a-z_]+)\s*(?:\[([^\]]*)\])?\s*")
 EXAMPLE = "time,rate,one_way_delay,loss and a row like 0 s,12 Mbit/s,20 ms,0 %"
 LONGEST_MS = 2**31 - 1
+LONGEST_DIGITS = 20
+"""Of one time, leading zeros included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +46,22 @@ class TraceContent:
 def read_trace(content: bytes) -> TraceContent:
     """Read either format. Raises ValueError with the line that is wrong."""
     digest = hashlib.sha256(content).hexdigest()
-    lines = content.decode("utf-8").splitlines()
+    lines = content.decode("utf-8-sig").splitlines()
     if not lines:
         raise ValueError("is empty")
     if lines[0].strip().isdigit():
         return TraceContent(digest, opportunities_ms=tuple(_opportunities(lines)))
-    return TraceContent(digest, rows=tuple(_rows(lines)))
+    try:
+        return TraceContent(digest, rows=tuple(_rows(lines)))
+    except csv.Error as error:
+        raise ValueError(f"is no CSV: {error}") from error
 
 
 def _opportunities(lines: list[str]) -> Iterator[int]:
     before = 0
     for number, line in enumerate(lines, 1):
         text = line.strip()
-        if not (text.isascii() and text.isdigit()) or int(text) > LONGEST_MS:
+        if not (text.isascii() and text.isdigit()) or len(text) > LONGEST_DIGITS or int(text) > LONGEST_MS:
             raise ValueError(f"line {number}: '{line[:20]}' is no time in whole ms")
         if int(text) < before:
             raise ValueError(f"line {number}: {text} comes after {before}; times do not go back")
@@ -76,6 +81,8 @@ def _rows(lines: list[str]) -> Iterator[tuple[int, Mapping[str, float]]]:
         raise ValueError(f"line 1: {said}; for example {EXAMPLE}")
     before = -1
     for number, row in enumerate(csv.reader(lines[1:]), 2):
+        if not row:
+            continue
         if len(row) != len(names):
             raise ValueError(f"line {number}: {len(row)} fields, but the header has {len(names)}")
         values: dict[str, float] = {}

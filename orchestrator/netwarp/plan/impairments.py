@@ -26,7 +26,7 @@ from ..core.wire import ETHERNET_HEADER_BYTES
 from ..experiment.fields import Reader, decode, read_quantity
 from ..experiment.grammar import ACK_THINNING, AQM, DIRECTION, POLICER, RATIO, SLOTS
 from .packet_rules import read_packet_rules
-from .traces import ValueTrace, read_traced
+from .traces import MOST_WAITING, ValueTrace, read_traced
 
 MS = 10**6
 LONGEST_SPREAD_NS = 2**31 - 1
@@ -87,7 +87,8 @@ def read_direction(reader: Reader, link: Reader, files: Mapping[str, bytes]) -> 
     rate = reader.whole("rate")
     if reader.has("rate") and not reader.has("queue"):
         reader.problem("rate", 'a rate needs its queue; for example queue = "50 packets"')
-    if reader.has("queue") and not reader.has("rate") and not reader.has("slots") and "rate" not in varies:
+    wrong_trace = reader.has("trace") and traced is None  # which is said already
+    if reader.has("queue") and not (reader.has("rate") or reader.has("slots") or "rate" in varies or wrong_trace):
         reader.problem("queue", 'without a rate nothing queues; for example rate = "10 Mbit/s"')
     jitter, reorder = reader.whole("jitter") or 0, reader.ratio("reorder")
     if jitter > delay:
@@ -108,7 +109,7 @@ def read_direction(reader: Reader, link: Reader, files: Mapping[str, bytes]) -> 
         reader.problem("bit_errors", "bit_errors and byte_errors are two readings of one thing: give one")
     if "rate" in varies and not reader.has("queue"):
         reader.problem("trace", 'a rate needs its queue; for example queue = "50 packets"')
-    if reader.has("aqm") and rate is None and "rate" not in varies:
+    if reader.has("aqm") and rate is None and "rate" not in varies and not wrong_trace:
         reader.problem("aqm", 'manages the queue of a rate; for example rate = "10 Mbit/s", queue = "100 packets"')
     shape = LinkImpairment(
         one_way_delay_ns=delay,
@@ -309,6 +310,9 @@ def check_limit(direction: LinkDirection, mtu_bytes: int) -> None:
     if queue.kind == "data" and not largest <= queue.value < 1 << 31:
         said = f'must hold the largest packet, {largest} B, and less than 2 GiB; for example queue = "64 KiB"'
         reader.problem("queue", said)
+    if isinstance(shape.opportunities, Opportunities) and queue.kind == "packets" and queue.value > MOST_WAITING:
+        said = f"is at most {MOST_WAITING} packets before a trace of opportunities"
+        reader.problem("queue", f'{said}; for example queue = "1000 packets"')
     if shape.aqm is None or queue.kind in LIMITS.get(shape.aqm.kind, ("packets", "bdp")):
         return
     if shape.aqm.kind == "cake":

@@ -18,6 +18,10 @@ OPPORTUNITY_BYTES, OVERHEAD_BYTES = 1504, 4
 FIELDS = {"rate": "rate_bit_s", "one_way_delay": "one_way_delay_ns", "loss": "loss_ratio"}
 """Column -> field of the shape."""
 MOST_ROWS = 10_000
+MOST_WAITING = (1 << 16) - 2
+"""Packets in a queue before opportunities: of so many their program keeps when each begins (testbed:
+delivery_program.LARGEST_RING).
+"""
 LINGER_MS = 10_000
 """A cell ends at most so long after its duration."""
 CONSTANT = "belongs to a rate that does not change"

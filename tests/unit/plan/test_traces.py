@@ -14,8 +14,9 @@ from netwarp.core.types import Cell, Event, LinkImpairment, Opportunities, from_
 from netwarp.experiment.traces import read_trace
 from netwarp.measure.planned_paths import capacity_bit_s, opportunities_bit_s
 from netwarp.plan import make_plan
+from netwarp.plan.traces import MOST_WAITING
 from netwarp.testbed.compile import Clock, compile_cell
-from netwarp.testbed.delivery_program import DeliveryProgram
+from netwarp.testbed.delivery_program import LARGEST_RING, DeliveryProgram, ring_size
 from netwarp.testbed.qdiscs import Fq, attributes_of
 from support.specs import spec_of
 
@@ -173,11 +174,32 @@ def test_mistakes_are_said(tmp_path: Path, keys: str, said: str) -> None:
         ("time,rate\n0 s,5\n", "line 2, rate: '5' is a bare number"),
         ("time,rate\n1 s,5 Mbit/s\n", "begin with 0 s"),
         ("time,rate\n0 s,5 Mbit/s\n0 s,6 Mbit/s\n", "line 3: times begin with 0 s and rise"),
+        ('time,rate\n0 s,"' + 200_000 * "5" + '"\n', "is no CSV: field larger than"),
+        ("5\n" + 5000 * "5" + "\n", "line 2: '55555555555555555555' is no time in whole ms"),
     ],
 )
 def test_wrong_files_are_said(text: str, said: str) -> None:
     with pytest.raises(ValueError, match=re.escape(said)):
         read_trace(text.encode())
+
+
+def test_the_mark_and_the_empty_lines_of_a_table_program_are_no_rows() -> None:
+    rows = read_trace(b"time,rate\n0 s,5 Mbit/s\n").rows
+    assert read_trace(b"\xef\xbb\xbftime,rate\r\n\r\n0 s,5 Mbit/s\r\n\r\n").rows == rows
+    assert read_trace(b"\xef\xbb\xbf3\n10\n").opportunities_ms == (3, 10)
+
+
+def test_one_mistake_of_a_trace_is_said_once(tmp_path: Path) -> None:
+    said = problem(tmp_path, 'trace = "x.down"\naqm = { kind = "codel" }', x_down="0\n")
+    assert "lasts at least 1 ms" in said
+    assert len(said.splitlines()) == 1
+
+
+def test_no_queue_is_longer_than_what_the_program_keeps(tmp_path: Path) -> None:
+    assert ring_size(MOST_WAITING, None, 4) == LARGEST_RING > MOST_WAITING + 1
+    assert cell_of(tmp_path, f'trace = "x.down"\nqueue = "{MOST_WAITING} packets"', x_down="3\n10\n")
+    said = problem(tmp_path, f'trace = "x.down"\nqueue = "{MOST_WAITING + 1} packets"', x_down="3\n10\n")
+    assert "is at most 65534 packets before a trace of opportunities" in said
 
 
 def test_the_other_direction_may_change(tmp_path: Path) -> None:
