@@ -26,6 +26,8 @@ from ..testbed.agent_steps import agent_id, agents_of
 from ..testbed.compile import LINGER_NS
 from ..testbed.many_flows import processes, shared_processes
 
+AMONG_MANY = 5
+"""How many times as late a flow may start that shares a process: another one's system calls may be under way then."""
 FRAGMENT = CHECKOUT / "kernel" / "fragment.config"
 _CONGESTION = re.compile(r"TCP_CONGESTION: No such file or directory: (\S+)")
 _BUILT_IN = re.compile(r"^CONFIG_TCP_CONG_([A-Z]+)=y$", re.MULTILINE)
@@ -254,9 +256,7 @@ def check_times(cell: Cell, directory: CellDir, records: list[init.InitRecord], 
     counted = [(step, late_ns) for step, late_ns in begun if step.verb not in ("spawn", "dump")]
     first = {(step.on, step.at_ns): late_ns for step, late_ns in reversed(counted) if step.on is not None}
     late = max(map(abs, (*first.values(), *(late_ns for step, late_ns in counted if step.on is None))), default=0)
-    # and of those that share a process each waits for what the others have to do
-    shared = [flows for (_, role), flows in shared_processes(cell).items() if role == "sender"]
-    sharing = {flow.name: len(flows) for flows in shared for flow in flows}
+    shared = {flow.name for (_, role), flows in shared_processes(cell).items() if role == "sender" for flow in flows}
     checks = [Check("timeline", late <= tolerance_ns, f"largest deviation {late} ns")]
     for flow in cell.flows:
         if flow.program is not None:  # says nothing of when it began: what counts is when it was started
@@ -268,7 +268,7 @@ def check_times(cell: Cell, directory: CellDir, records: list[init.InitRecord], 
         if start is not None:
             late, at_once = start.late_ns, [other for other in cell.flows if other.start_ns == flow.start_ns]
             # a guest has one CPU: of senders due at once each waits for those before it
-            bound_ns = tolerance_ns * max(len(at_once), sharing.get(flow.name, 1))
+            bound_ns = tolerance_ns * max(len(at_once), AMONG_MANY if flow.name in shared else 1)
             among = f", one of {len(at_once)} that start at once" if len(at_once) > 1 else ""
             checks.append(Check(f"start of {flow.name}", abs(late) <= bound_ns, f"{late} ns late{among}"))
     return checks
