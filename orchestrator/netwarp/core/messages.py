@@ -55,11 +55,13 @@ class Law(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Values without end."""
         if self.kind == "fixed":
             return itertools.repeat(self.scale)
-        return (self._value(source.random()) for _ in itertools.repeat(None))
+        return (self.at(source.random()) for _ in itertools.repeat(None))
 
-    def _value(self, u: float) -> float:
+    def at(self, u: float) -> float:
         """The value below which a share u (0 <= u < 1) of all lie."""
         match self.kind:
+            case "fixed":
+                return self.scale
             case "uniform":
                 return self.scale + u * (self.shape - self.scale)
             case "exponential":

@@ -8,15 +8,15 @@ the same uniform number, has the same size.
 from __future__ import annotations
 
 import csv
-import math
-import statistics
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from .fields import NAME, Field, Reader, check_keys, quantity, read_quantity
+from ..core.messages import Law
+from .fields import NAME, Field, Reader, check_keys, quantity
+from .laws import LAWS, read_law
 from .problems import Problems
 from .toml_positions import Item
 
@@ -27,19 +27,15 @@ LARGEST_FILE_BYTES = 1 << 20
 MOST_SIZES = 100_000
 LARGEST_BYTES = 10**12
 _DATA = quantity("data", example='"30 kB"', low=1, high=LARGEST_BYTES)
-DISTRIBUTIONS = ("exponential", "lognormal", "pareto", "web-search")
 SIZE_EXAMPLE = (
-    '"30 kB", { distribution = "lognormal", median = "9 kB", sigma = "1.4" }, '
-    '{ distribution = "web-search" } or { file = "sizes.csv" }'
+    '"30 kB", { lognormal = { median = "9 kB", sigma = "1.4" }, most = "10 MB" }, '
+    '{ published = "web-search" } or { file = "sizes.csv" }'
 )
 SIZE: dict[str, Field] = {
-    "distribution": Field("choice", '"lognormal"', choices=DISTRIBUTIONS),
-    "mean": _DATA,
-    "median": _DATA,
-    "sigma": Field("text", '"1.4"'),
-    "shape": Field("text", '"1.2"'),
-    "most": quantity("data", example='"10 MB"', low=1, high=LARGEST_BYTES),
+    **LAWS,
+    "published": Field("choice", '"web-search"', choices=("web-search",)),
     "file": Field("open", '"sizes.csv"'),
+    "most": quantity("data", example='"10 MB"', low=1, high=LARGEST_BYTES),
 }
 ARRIVALS: dict[str, Field] = {
     "process": Field("choice", '"poisson"', choices=PROCESSES),
@@ -48,8 +44,6 @@ ARRIVALS: dict[str, Field] = {
     "stop": quantity("time", example='"50 s"'),
 }
 EXAMPLE = '{ process = "poisson", rate = "5 /s", size = "30 kB" }'
-KEYS = {"exponential": ("mean",), "lognormal": ("median", "sigma"), "pareto": ("mean", "shape"), "web-search": ()}
-"""Distribution -> the keys that it needs."""
 WEB_SEARCH = (
     (0, 0.0), (10_000, 0.15), (20_000, 0.20), (30_000, 0.30), (50_000, 0.40), (80_000, 0.53), (200_000, 0.60),
     (1_000_000, 0.70), (2_000_000, 0.80), (5_000_000, 0.90), (10_000_000, 0.97), (30_000_000, 1.0),
@@ -61,36 +55,28 @@ WEB_SEARCH = (
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """A distribution of sizes. table: (bytes, share of the flows that are no larger), of a drawn or published one; else
-    `kind` with a scale in bytes and a second number.
+    """A distribution of sizes: a law, or a table of (bytes, share of the flows that are no larger). listed: each row of
+    the table is a flow, and the shares say nothing.
     """
 
-    kind: str
-    scale_bytes: float = 0.0
-    second: float = 0.0
+    law: Law | None = None
     table: tuple[tuple[int, float], ...] = ()
+    listed: bool = False
     most_bytes: int = LARGEST_BYTES
 
     @property
     def drawn(self) -> bool:
         """True if two flows may have two sizes."""
-        return self.kind != "fixed"
+        return self.law is None or self.law.kind != "fixed"
 
     def at(self, share: float) -> int:
         """The size in bytes that this share of the flows (0 <= share < 1) does not exceed."""
-        match self.kind:
-            case "fixed":
-                size = self.scale_bytes
-            case "exponential":
-                size = -self.scale_bytes * math.log1p(-share)
-            case "lognormal":
-                size = self.scale_bytes * math.exp(self.second * statistics.NormalDist().inv_cdf(max(share, 2.0**-60)))
-            case "pareto":
-                size = self.scale_bytes * (1 - share) ** (-1 / self.second)
-            case "listed":
-                size = self.table[int(share * len(self.table))][0]
-            case _:
-                size = _between(self.table, share)
+        if self.law is not None:
+            size = self.law.at(share)
+        elif self.listed:
+            size = self.table[int(share * len(self.table))][0]
+        else:
+            size = _between(self.table, share)
         return max(1, min(self.most_bytes, round(size)))
 
 
@@ -138,50 +124,26 @@ def read_arrivals(item: Item, start_ns: int, duration_ns: int, problems: Problem
 def _sizes(item: Item, problems: Problems) -> Sizes | None:
     before = len(problems)
     if not isinstance(item.value, dict):
-        fixed = read_quantity(item, _DATA, problems)
-        return None if fixed is None else Sizes("fixed", float(fixed.value))
+        law = read_law(item, _DATA, SIZE_EXAMPLE, problems)
+        return None if law is None else Sizes(law)
     reader = Reader(item, SIZE, problems)
     check_keys(item, SIZE, problems)
-    kind, rows = reader.text("distribution"), item.get("file")
-    if (kind is None) == (rows is None):
-        problems.add(item, f"has either a distribution or a file; for example size = {SIZE_EXAMPLE}")
-    wanted = KEYS.get(kind or "", ())
-    for key in wanted:
-        reader.need(key)
-    for key in ("mean", "median", "sigma", "shape"):
-        if reader.has(key) and key not in wanted:
-            reader.problem(key, f"is no key of {'a file' if kind is None else kind}; leave it out")
-    most = reader.whole("most") or LARGEST_BYTES
-    sigma, shape = _number("sigma", 0, 4, reader), _number("shape", 1, 100, reader)
+    most, rows, published = reader.whole("most") or LARGEST_BYTES, item.get("file"), reader.text("published")
+    laws = {key: child for key, child in item.value.items() if key in LAWS}
+    if (rows is not None) + (published is not None) + bool(laws) != 1:
+        problems.add(item, f"has one of a law, a published distribution and a file; for example size = {SIZE_EXAMPLE}")
     if len(problems) > before:
         return None
-    mean = reader.whole("mean") or 0
-    match kind:
-        case "exponential":
-            return Sizes(kind, float(mean), most_bytes=most)
-        case "lognormal":
-            return Sizes(kind, float(reader.whole("median") or 0), sigma, most_bytes=most)
-        case "pareto":
-            return Sizes(kind, mean * (shape - 1) / shape, shape, most_bytes=most)
-        case "web-search":
-            return Sizes(kind, table=WEB_SEARCH, most_bytes=most)
-    if rows is None or not _is_table(rows):
-        problems.add(rows or item, 'has to stand where the size is written; for example size = { file = "sizes.csv" }')
+    if laws:
+        law = read_law(item.with_value(laws), _DATA, SIZE_EXAMPLE, problems)
+        return None if law is None else Sizes(law, most_bytes=most)
+    if rows is None:
+        return Sizes(table=WEB_SEARCH, most_bytes=most)
+    if not _is_table(rows):
+        problems.add(rows, 'has to stand where the size is written; for example size = { file = "sizes.csv" }')
         return None
     table = tuple((int(str(row.items()[0].value)), float(str(row.items()[1].value))) for row in rows.items())
-    return Sizes("listed" if not any(share for _, share in table) else "function", table=table, most_bytes=most)
-
-
-def _number(key: str, above: float, most: float, reader: Reader) -> float:
-    if not reader.has(key):
-        return math.nan
-    try:
-        number = float(reader.item.text(key))
-    except ValueError:
-        number = math.nan
-    if not above < number <= most:
-        reader.wrong(key, f"is a number above {above} and at most {most}; for example {key} = {SIZE[key].example}")
-    return number
+    return Sizes(table=table, listed=not any(share for _, share in table), most_bytes=most)
 
 
 def _is_table(item: Item) -> bool:

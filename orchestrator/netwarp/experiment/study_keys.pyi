@@ -269,13 +269,13 @@ class StartsKeys(TypedDict, total=False):
     every: str  # "100 ms"
 
 class SizesKeys(TypedDict, total=False):
-    distribution: Literal["exponential", "lognormal", "pareto", "web-search"] | str  # "lognormal"
-    mean: str  # "30 kB"
-    median: str  # "30 kB"
-    sigma: str  # "1.4"
-    shape: str  # "1.2"
-    most: str  # "10 MB"
+    uniform: object  # ["20 ms", "80 ms"]
+    exponential: object  # "50 ms"
+    lognormal: object  # { median = "50 ms", sigma = "0.5" }
+    pareto: object  # { least = "1 kB", shape = "1.3" }
+    published: Literal["web-search"] | str  # "web-search"
     file: object  # "sizes.csv"
+    most: str  # "10 MB"
 
 class ArrivalsKeys(TypedDict, total=False):
     process: Literal["poisson", "regular"] | str  # "poisson"
@@ -686,13 +686,13 @@ class Page(Key):
     nodelay: Key
 
 class Sizes(Key):
-    distribution: Key
-    mean: Key
-    median: Key
-    sigma: Key
-    shape: Key
-    most: Key
+    uniform: Key
+    exponential: Key
+    lognormal: Key
+    pareto: Key
+    published: Key
     file: Key
+    most: Key
 
 class Arrivals(Key):
     process: Key

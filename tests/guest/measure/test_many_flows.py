@@ -36,7 +36,7 @@ start = { first = "0 s", every = "500 ms" }
 stop = { last = "4 s", every = "300 ms" }
 [flow.web]
 classes = { mice = "10 kB", elephants = "1 MB" }
-arrivals = { process = "poisson", rate = "4 /s", size = { distribution = "exponential", mean = "15 kB" }, stop = "3 s" }
+arrivals = { process = "poisson", rate = "4 /s", size = { exponential = "15 kB" }, stop = "3 s" }
 [factor.variant]
 levels = ["cubic", "reno", "codel"]
 [factor.variant.level]

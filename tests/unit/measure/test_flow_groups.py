@@ -34,7 +34,7 @@ def test_percentiles_are_of_the_flows_and_a_flow_that_did_not_complete_is_the_la
 
 
 def test_classes_are_groups_of_their_own() -> None:
-    sizes_of = '{ distribution = "exponential", mean = "10 kB" }'
+    sizes_of = '{ exponential = "10 kB" }'
     text = SPEC + 'classes = { mice = "10 kB", elephants = "1 MB" }\n'
     text += f'arrivals = {{ process = "regular", rate = "2 /s", size = {sizes_of} }}\n'
     cell = cell_of(text)

@@ -65,7 +65,7 @@ def test_flows_of_a_group_take_the_pairs_in_turn() -> None:
 
 
 def test_variants_meet_the_same_flows_and_seeds_others() -> None:
-    text = SPEC.replace('"30 kB"', '{ distribution = "web-search" }') + (
+    text = SPEC.replace('"30 kB"', '{ published = "web-search" }') + (
         '[factor.p]\nlevels = ["tcp", "sctp"]\nsets = "flow.w.protocol"\n'
     )
     tcp, again, sctp, _ = flows(text, repetitions=2)
@@ -84,9 +84,9 @@ def test_regular_arrivals_of_one_size_are_not_random() -> None:
 @pytest.mark.parametrize(
     ("size", "mean", "median"),
     [
-        ('{ distribution = "exponential", mean = "30 kB" }', 30_000, 20_794),
-        ('{ distribution = "lognormal", median = "9 kB", sigma = "1" }', 14_838, 9_000),
-        ('{ distribution = "pareto", mean = "30 kB", shape = "3" }', 30_000, 25_198),
+        ('{ exponential = "30 kB" }', 30_000, 20_794),
+        ('{ lognormal = { median = "9 kB", sigma = "1" } }', 14_838, 9_000),
+        ('{ pareto = { least = "20 kB", shape = "3" } }', 30_000, 25_198),
     ],
 )
 def test_sizes_have_the_mean_and_median_of_their_distribution(size: str, mean: int, median: int) -> None:
@@ -96,10 +96,10 @@ def test_sizes_have_the_mean_and_median_of_their_distribution(size: str, mean: i
 
 
 def test_a_published_distribution_is_met_at_its_points() -> None:
-    sizes = Sizes("web-search", table=WEB_SEARCH)
+    sizes = Sizes(table=WEB_SEARCH)
     assert [sizes.at(share) for _, share in WEB_SEARCH[1:-1]] == [size for size, _ in WEB_SEARCH[1:-1]]
     assert sizes.at(0.25) == 25_000, "between two points: linear"
-    assert Sizes("web-search", table=WEB_SEARCH, most_bytes=10**6).at(0.99) == 10**6
+    assert Sizes(table=WEB_SEARCH, most_bytes=10**6).at(0.99) == 10**6
 
 
 def test_sizes_of_a_file(tmp_path: Path) -> None:
@@ -141,10 +141,10 @@ def test_files_that_are_refused(text: str, said: str) -> None:
         ('rate = "5 /s"', 'rate = "0.00001 /s"', "no flow arrives with the seed 1"),
         ('rate = "5 /s"\n', "", "rate is missing; for example rate ="),
         ('process = "poisson"', 'process = "Poisson"', 'did you mean "poisson"?'),
-        ('size = "30 kB"', 'size = { distribution = "pareto", mean = "3 kB" }', "shape is missing"),
-        ('size = "30 kB"', 'size = { distribution = "pareto", mean = "3 kB", shape = "1" }', "a number above 1"),
-        ('size = "30 kB"', 'size = { distribution = "web-search", mean = "3 kB" }', "mean: is no key of web-search"),
-        ('size = "30 kB"', 'size = { mean = "3 kB" }', "has either a distribution or a file"),
+        ('size = "30 kB"', 'size = { pareto = { least = "3 kB" } }', "needs least and shape"),
+        ('size = "30 kB"', 'size = { pareto = { least = "3 kB", shape = "0" } }', "a number from 0.1"),
+        ('size = "30 kB"', 'size = { published = "web-search", exponential = "3 kB" }', "has one of a law"),
+        ('size = "30 kB"', 'size = { most = "3 kB" }', "has one of a law"),
         ('size = "30 kB"', 'size = { file = "none.csv" }', '"none.csv" is no .csv or .txt file beside the spec'),
         ('protocol = "tcp"', 'protocol = "tcp"\ncount = 3', "count: says how many flows there are"),
         ('protocol = "tcp"', 'protocol = "tcp"\nbytes = "1 MB"', "bytes: is the size of one flow"),
