@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..core.errors import CellError
 from ..store.compressed import GrowingFile
 
 SLOT_BYTES, SLOTS_MAX, SLOTS_AT = 262_144, 1023, 8192
@@ -26,16 +27,18 @@ SPARE_SLOTS = 56
 
 class CaptureSlots:
     """The captures that one guest writes into a directory, at most `count` of them: two slots for each, and some to
-    spare, which the guest fills while others are read.
+    spare, which the guest fills while others are read. Nothing that the guest says is believed: it may be of a user
+    without rights, and this process root.
     """
 
     def __init__(self, captures: Path, count: int, spare: int = SPARE_SLOTS) -> None:
-        self._captures = captures
         self._slots = min(2 * count + spare, SLOTS_MAX)
         self._streams: dict[int, tuple[str, GrowingFile]] = {}
         self._error: Exception | None = None
         size = SLOTS_AT + self._slots * SLOT_BYTES
         with contextlib.ExitStack() as undo:
+            self._folder = os.open(captures, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            undo.callback(os.close, self._folder)
             self._memory_fd = os.memfd_create("captures")
             undo.callback(os.close, self._memory_fd)
             os.ftruncate(self._memory_fd, size)
@@ -55,7 +58,7 @@ class CaptureSlots:
 
     def finish(self) -> dict[str, int]:
         """To be called once the guest has ended, or was not started. The length of each capture as the guest wrote it;
-        each is on the disk, compressed. Raises OSError.
+        each is on the disk, compressed. Raises OSError, and CellError for messages that no guest of ours sends.
         """
         with self._undo:
             with contextlib.suppress(OSError):
@@ -77,13 +80,17 @@ class CaptureSlots:
             while message := self._next_message():
                 stream, slot, count, name = MESSAGE.unpack(message)
                 if slot:
+                    if slot > self._slots:
+                        raise _strange(f"slot {slot}")
                     self._take(stream, slot, count)
                     self._free(slot)
                     with contextlib.suppress(BrokenPipeError):  # the guest has ended
                         self._socket.send(b"1")
                 else:
-                    file = f"{name.rstrip(bytes(1)).decode()}.pcap"
-                    self._streams[stream] = file, GrowingFile(self._captures / file)
+                    file = f"{name.rstrip(bytes(1)).decode(errors='replace')}.pcap"
+                    if Path(file).name != file or any(file == known for known, _ in self._streams.values()):
+                        raise _strange(f"name {file!r}")
+                    self._streams[stream] = file, GrowingFile(self._folder, file)
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # after an error here: the guest gets one, too, and does not wait
 
@@ -107,6 +114,9 @@ class CaptureSlots:
 
     def _take(self, stream: int, slot: int, count: int) -> None:
         begin = SLOTS_AT + (slot - 1) * SLOT_BYTES
+        if stream not in self._streams or count > SLOT_BYTES:
+            self._error = self._error or _strange(f"{count} bytes of stream {stream}")
+            return
         with self._kept_error(), memoryview(self._memory) as memory, memory[begin : begin + count] as data:
             if self._error is None:  # else the guest goes on without being kept
                 self._streams[stream][1].write(data)
@@ -118,3 +128,7 @@ class CaptureSlots:
             yield
         except Exception as error:  # noqa: BLE001
             self._error = self._error or error
+
+
+def _strange(what: str) -> CellError:
+    return CellError(f"its captures: the guest hands over {what}, as netwarp's own guests never do")

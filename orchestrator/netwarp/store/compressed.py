@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import shutil
@@ -33,30 +34,26 @@ def packed_bytes(data: bytes) -> bytes:
 
 def compress(path: Path, *, sync: bool = False) -> None:
     """Replace a file by name.zst, whole or not at all; sync: only once that is on the disk."""
-    with open(path, "rb") as source:
-        _compress(source, path.stat().st_size, path, sync)
-
-
-def _compress(source: BinaryIO, size: int, path: Path, sync: bool) -> None:
     target = packed(path)
     temporary = path.with_name(f".{target.name}")
-    with open(temporary, "wb") as sink:
-        zstandard.ZstdCompressor(level=LEVEL).copy_stream(source, sink, size=size)
+    with open(path, "rb") as source, open(temporary, "wb") as sink:
+        _copy(source, path.stat().st_size, sink)
         if sync:
             _sync(sink)
     os.replace(temporary, target)
-    path.unlink(missing_ok=True)
+    path.unlink()
 
 
 class GrowingFile:
     """A file that is compressed while it grows. `close` makes name.zst, with the bytes that `compress` would make of
-    the whole file. Raises OSError.
+    the whole file. folder: a descriptor of its directory, which may be another user's: whatever that one puts or moves
+    there, no other file is written. Raises OSError.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, folder: int, name: str) -> None:
         self.bytes = 0
-        self._path = path
-        self._target = path.with_name(f".{packed(path).name}")
+        self._folder, self._name = folder, name
+        self._growing = f".{name}{SUFFIX}"
         self._begin = b""
         self._frame: BinaryIO | None = None
         self._compressor = zstandard.ZstdCompressor(level=LEVEL).compressobj()
@@ -71,15 +68,28 @@ class GrowingFile:
         if self.bytes > WINDOW_BYTES:
             frame = self._compressor.compress(self._begin)
             self._begin = frame[: FRAME_BEGIN.size]
-            self._frame = open(self._target, "w+b")  # noqa: SIM115  closed by `close`
+            self._frame = self._new()
             self._frame.write(bytes(FRAME_BEGIN.size + SHORT_LENGTH) + frame[FRAME_BEGIN.size :])
 
     def close(self) -> None:
         """Put name.zst onto the disk, in place of the file itself."""
         if self._frame is None:
-            _compress(io.BytesIO(self._begin), self.bytes, self._path, sync=True)
-            return
-        with self._frame as frame:
+            with self._new() as whole:
+                _copy(io.BytesIO(self._begin), self.bytes, whole)
+                _sync(whole)
+        else:
+            self._finish(self._frame)
+        os.replace(self._growing, f"{self._name}{SUFFIX}", src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._name, dir_fd=self._folder)
+
+    def _new(self) -> BinaryIO:
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        return open(os.open(self._growing, flags, 0o666, dir_fd=self._folder), "w+b")
+
+    def _finish(self, growing: BinaryIO) -> None:
+        """Complete the frame: its length stands at its beginning."""
+        with growing as frame:
             frame.write(self._compressor.flush())
             magic, descriptor, window = FRAME_BEGIN.unpack(self._begin)
             long = self.bytes >> 8 * SHORT_LENGTH > 0
@@ -87,8 +97,8 @@ class GrowingFile:
             begin = FRAME_BEGIN.pack(magic, descriptor | (3 if long else 2) << 6, window) + length
             if long:  # which is known only now
                 frame.seek(FRAME_BEGIN.size + SHORT_LENGTH)
-                self._target.unlink()
-                with open(self._target, "xb") as longer:
+                os.unlink(self._growing, dir_fd=self._folder)
+                with self._new() as longer:
                     longer.write(begin)
                     shutil.copyfileobj(frame, longer)
                     _sync(longer)
@@ -96,8 +106,11 @@ class GrowingFile:
                 frame.seek(0)
                 frame.write(begin)
                 _sync(frame)
-        os.replace(self._target, packed(self._path))
-        self._path.unlink(missing_ok=True)
+
+
+def _copy(source: BinaryIO, size: int, sink: BinaryIO) -> None:
+    """As one frame. (`packed_bytes` makes others of the same data.)"""
+    zstandard.ZstdCompressor(level=LEVEL).copy_stream(source, sink, size=size)
 
 
 def _sync(file: BinaryIO) -> None:

@@ -11,9 +11,10 @@ import pytest
 import zstandard
 from netwarp.captures import read_captures
 from netwarp.core.built_programs import BUILD
+from netwarp.core.errors import CellError
 from netwarp.core.types import Cell, Outcome
 from netwarp.sandbox import VirtualBackend
-from netwarp.sandbox.capture_slots import SLOT, SLOT_BYTES, CaptureSlots
+from netwarp.sandbox.capture_slots import MESSAGE, SLOT, SLOT_BYTES, CaptureSlots
 from netwarp.sandbox.host_load import SteadyClock
 from netwarp.sandbox.sandbox import last_mark
 from netwarp.store.run_dir import CellDir, RunDir
@@ -79,7 +80,11 @@ def test_what_cannot_be_written_is_said_of_the_cell(kernel: Path, cell: Cell, tm
 
     class Gone(VirtualBackend):
         def capture_slots(self, cell: Cell, directory: CellDir) -> CaptureSlots | None:
-            return CaptureSlots(directory.capture / "not there", len(cell.captures))
+            gone = directory.root / "gone"
+            gone.mkdir()
+            slots = CaptureSlots(gone, len(cell.captures))
+            gone.rmdir()
+            return slots
 
     outcome = Gone(kernel, BUILD).run_cell(cell, RunDir(tmp_path))
     assert outcome.outcome is Outcome.FAILED
@@ -117,3 +122,44 @@ def test_a_slot_that_is_free_keeps_what_the_guest_wrote_into_it_since(tmp_path: 
     for slot in (1, 3):
         slots._free(slot)
     assert slots.finish() == {}
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ((1, 0, 0, b"../outside"), "name '../outside.pcap'"),
+        ((1, 0, 0, b"/etc/outside"), "name '/etc/outside.pcap'"),
+        ((7, 1, 10, b""), "10 bytes of stream 7"),
+        ((1, 999, 10, b""), "slot 999"),
+    ],
+)
+def test_no_message_of_a_guest_leads_elsewhere(message: tuple[int, int, int, bytes], said: str, tmp_path: Path) -> None:
+    captures = tmp_path / "capture"
+    captures.mkdir()
+    slots = CaptureSlots(captures, 1)
+    if message[1]:
+        slots._guests_socket.send(MESSAGE.pack(1, 0, 0, b"a-p1"))
+    slots._guests_socket.send(MESSAGE.pack(*message))
+    with pytest.raises(CellError, match=said):
+        slots.finish()
+    assert [path.name for path in tmp_path.iterdir()] == ["capture"]
+
+
+def test_no_link_in_the_directory_of_captures_leads_elsewhere(tmp_path: Path) -> None:
+    """Whoever owns the directory may put links there while netwarp, perhaps root, writes."""
+    captures, outside = tmp_path / "capture", tmp_path / "outside"
+    captures.mkdir()
+    outside.write_text("root's")
+    (captures / ".a-p1.pcap.zst").symlink_to(outside)
+    slots = CaptureSlots(captures, 1)
+    slots._guests_socket.send(MESSAGE.pack(1, 0, 0, b"a-p1"))
+    with pytest.raises(FileExistsError):
+        slots.finish()
+    assert outside.read_text() == "root's"
+    (captures / ".a-p1.pcap.zst").unlink()
+    slots = CaptureSlots(captures, 1)
+    captures.rename(tmp_path / "moved")
+    captures.symlink_to(tmp_path)
+    slots._guests_socket.send(MESSAGE.pack(1, 0, 0, b"a-p1"))
+    assert slots.finish() == {"a-p1.pcap": 0}
+    assert [path.name for path in (tmp_path / "moved").iterdir()] == ["a-p1.pcap.zst"]
