@@ -161,6 +161,8 @@ static int check_verb(const struct rules *rules, const struct step *step)
 			return step_fail(rules->error, step, "index", "is loaded twice");
 		if (step->bpf.program.len % 8)
 			return step_fail(rules->error, step, "program", "is no whole number of instructions");
+		if (step->bpf.t0 && step->bpf.state.len < sizeof(int64_t))
+			return step_fail(rules->error, step, "state", "has no room for T0");
 		return 0;
 	case VERB_READY:
 		if (!has_verb(rules, VERB_CLOCK))

@@ -2,11 +2,13 @@
 /* What these functions do and promise: call.h. */
 #include "call.h"
 
+#include "guest.h"
 #include "report.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -40,15 +42,26 @@ static void learn_fd(int script, int live)
 	live_fds[script] = live;
 }
 
+static void *memory_of(size_t count, size_t size)
+{
+	void *memory = calloc(count, size);
+
+	if (!memory) {
+		fputs("drill: out of memory\n", stderr);
+		guest_leave();
+	}
+	return memory;
+}
+
 static void prepare(struct task *task)
 {
 	const struct call *call = task->call;
 	size_t i, j;
 
-	task->memory = calloc(call->piece_count + 1, sizeof(*task->memory));
+	task->memory = memory_of(call->piece_count + 1, sizeof(*task->memory));
 	for (i = 0; i < call->piece_count; i++) {
 		/* at least one byte between two pieces */
-		task->memory[i] = calloc(1, call->pieces[i].size + 1);
+		task->memory[i] = memory_of(1, call->pieces[i].size + 1);
 		if (call->pieces[i].bytes.length)
 			memcpy(task->memory[i], call->pieces[i].bytes.data, call->pieces[i].bytes.length);
 	}
@@ -161,7 +174,7 @@ static int start_beside(struct task *task)
 
 void call_make(const struct call *call, int event)
 {
-	struct task *task = calloc(1, sizeof(*task));
+	struct task *task = memory_of(1, sizeof(*task));
 	int error;
 
 	call_wait();

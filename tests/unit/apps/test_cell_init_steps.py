@@ -167,6 +167,10 @@ WRONG = [
     ([SANDBOX, NS, CAPTURE + " block_bytes=5000"], "steps.txt:4: capture: key block_bytes: must be a multiple of 4096"),
     ([SANDBOX, "ready"], "steps.txt:3: ready: needs an earlier clock step"),
     ([SANDBOX, CLOCK, "ready"], "steps.txt:4: ready: is the last step: after ready an end step must follow"),
+    (
+        [SANDBOX, "bpf index=0 settings=00 state=00 program=0000000000000000 t0=1"],
+        "steps.txt:3: bpf: key state: has no room for T0",
+    ),
     ([SANDBOX, "end at=1 grace_ns=1"], "steps.txt:3: end: cannot stand before ready"),
     ([SANDBOX, NS, f"netlink at=5 ns=0 data={UP}"], "steps.txt:4: netlink: key at: only stands between ready and end"),
     ([*WHOLE[:5], f"netlink ns=0 data={UP}", WHOLE[6]], "steps.txt:7: netlink: key at: is missing"),
