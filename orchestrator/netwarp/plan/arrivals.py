@@ -10,12 +10,15 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ..core.types import Flow
+from ..core.units import counted
 from ..experiment.arrivals import Arrivals
 from ..experiment.flow_groups import name_of
 from ..experiment.grammar import MOST_FLOWS
 from ..experiment.problems import Problems
 from .flows import with_class
 from .routes import Routed
+
+LAST_PORT = 65_535
 
 
 def drawn_flows(routed: Sequence[Routed], seed: int, problems: Problems) -> tuple[Flow, ...]:
@@ -37,8 +40,24 @@ def drawn_flows(routed: Sequence[Routed], seed: int, problems: Problems) -> tupl
             problems.add(arrivals.item, f"no flow arrives with the seed {seed}; a higher rate, or a longer time")
         if len(arrived) > room:
             problems.add(arrivals.item, f"more than {MOST_FLOWS} flows in a cell; a lower rate, or an earlier stop")
+        _check_ports(arrived, flows, arrivals, problems)
         flows += arrived
     return tuple(flows)
+
+
+def _check_ports(arrived: Sequence[Flow], others: Sequence[Flow], arrivals: Arrivals, problems: Problems) -> None:
+    """Reports the first flow whose port is none, or another flow's at that host. A flow's port is the one after that
+    of the flow before.
+    """
+    taken = {(flow.receiver, flow.port): flow.name for flow in others}
+    for flow in arrived:
+        other = taken.get((flow.receiver, flow.port))
+        if flow.port <= LAST_PORT and other is None:
+            continue
+        why = "there is none" if other is None else f'flow "{other}" has it at "{flow.receiver}"'
+        said = f"{counted(len(arrived), 'flow')} from port {arrived[0].port} on: {flow.name} would have {flow.port}"
+        problems.add(arrivals.item, f"{said}, and {why}; give the flow another, for example port = 20001")
+        return
 
 
 def _arriving(group: str, arrivals: Arrivals, patterns: Sequence[Routed], seed: int, room: int) -> Iterator[Flow]:

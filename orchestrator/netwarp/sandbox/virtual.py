@@ -61,9 +61,13 @@ DUALPI2_FROM, ACCECN_FROM = (6, 17), (6, 18)
 
 def newer_needed(cell: Cell, numbers: tuple[int, int]) -> str:
     """What a cell has that a kernel of that release does not, in words; "" if there is nothing."""
-    for name in (link.name for link in cell.links for shape in (link.forward, link.backward)
-                 if shape.aqm is not None and shape.aqm.kind == "dualpi2" and numbers < DUALPI2_FROM):  # fmt: skip
-        return f"link {name} has aqm dualpi2"
+    shapes = [(link.name, shape) for link in cell.links for shape in (link.forward, link.backward)]
+    shapes += [
+        (event.link, shape) for event in cell.timeline for shape in (event.forward, event.backward) if shape is not None
+    ]
+    for name, shape in shapes if numbers < DUALPI2_FROM else ():
+        if shape.aqm is not None and shape.aqm.kind == "dualpi2":
+            return f"link {name} has aqm dualpi2"
     for node in cell.nodes:
         if node.sysctls.get(TCP_ECN, "").strip() in ("3", "4", "5") and numbers < ACCECN_FROM:
             return f"node {node.name} has AccECN ({TCP_ECN} = {node.sysctls[TCP_ECN]})"

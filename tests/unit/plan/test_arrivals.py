@@ -161,3 +161,16 @@ def test_several_cells_that_are_too_full_are_one_problem() -> None:
     with pytest.raises(SpecError) as caught:
         make_plan(spec_of(SPEC.replace("5 /s", "500 /s")), repetitions=5)
     assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("port", "more", "said"),
+    [
+        (65_500, "", "would have 65536, and there is none; give the flow another"),
+        (5001, '[flow.x]\nfrom = "a1"\nto = "b2"\npaths = ["a1"]\nprotocol = "tcp"\nport = 5005\n',
+         'w5 would have 5005, and flow "x" has it at "b2"; give the flow another'),
+    ],
+)  # fmt: skip
+def test_flows_that_would_have_no_port_or_that_of_another_are_said(port: int, more: str, said: str) -> None:
+    text = SPEC.replace('protocol = "tcp"\n', f'protocol = "tcp"\nport = {port}\n') + more
+    assert said in "\n".join(problems_of(text))

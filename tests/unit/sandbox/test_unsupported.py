@@ -11,9 +11,11 @@ import msgspec
 import pytest
 from netwarp.core.types import Cell, LinkImpairment, Outcome
 from netwarp.sandbox.netns import NetnsBackend
+from netwarp.sandbox.virtual import newer_needed
 from netwarp.store.run_dir import RunDir
 from support.cells import two_path_cell
 from support.checkout import BUILD
+from support.specs import BASE, cell_of, replaced
 
 
 def traced() -> Cell:
@@ -72,3 +74,12 @@ def test_packet_programs_in_an_ordinary_users_namespaces_are_unsupported() -> No
 
 def test_without_tracepoints_nothing_is_refused() -> None:
     assert NetnsBackend(BUILD).refuses(two_path_cell()) == ""
+
+
+@pytest.mark.parametrize("event", ["", '[event.e]\naction = "change"\nlink = "p1"\nat = "1 s"\n'])
+def test_an_aqm_that_only_newer_kernels_have_is_found_in_events_too(event: str) -> None:
+    aqm = 'aqm = { kind = "dualpi2" }\n'
+    text = BASE + event + aqm if event else replaced('rate = "1 Mbit/s"\n', f'rate = "1 Mbit/s"\n{aqm}')
+    cell = cell_of(text)
+    assert newer_needed(cell, (6, 12)) == "link p1 has aqm dualpi2"
+    assert not newer_needed(cell, (6, 17))
