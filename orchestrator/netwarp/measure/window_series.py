@@ -56,31 +56,32 @@ def _series(
             yield name, "goodput_bit_s", _rounded(goodput, 3)
             shares = np.divide(goodput, total, out=np.full(bins, np.nan), where=total > 0)
             yield name, "share_ratio", _rounded(np.where(windows.running[name], shares, np.nan), 6)
-        wire = _sums(data.t_ns / 1e9, data.ip_bytes, bins, length_s) * 8 / length_s
+        wire = _sums(data.t_ns // asked.window_ns, data.ip_bytes, bins) * 8 / length_s
         yield name, "throughput_bit_s", _rounded(wire, 3)
         if flow.sender is not None:
             sent = flow.sender.data
-            again = _sums(sent.t_ns / 1e9, sent.retransmission.astype(np.int64), bins, length_s)
+            again = _sums(sent.t_ns // asked.window_ns, sent.retransmission.astype(np.int64), bins)
             yield name, "retransmitted_packets", _rounded(again, 0)
-        yield from ((name, *each) for each in _passed(over_paths[name], bins, length_s))
+        yield from ((name, *each) for each in _passed(over_paths[name], bins, asked.window_ns))
     shapes = {f"{link}.{side}": changes for (link, side), changes in shapes_over_time(cell).items()}
     for name, passages in over_links.items():
         there = ~passages.lost
-        wire = _sums(passages.arrived_s[there], passages.ip_bytes[there], bins, length_s) * 8 / length_s
+        arrived = window_numbers(passages.arrived_s[there], asked.window_ns)
+        wire = _sums(arrived, passages.ip_bytes[there], bins) * 8 / length_s
         yield name, "throughput_bit_s", _rounded(wire, 3)
         begins = [number * asked.window_ns for number in range(bins)]
         rates = [rate_bit_s(shapes[name], begin, begin + asked.window_ns) for begin in begins]
         if any(rates):
             yield name, "utilization_ratio", _rounded(wire / np.array(rates, dtype=np.float64), 6)  # None: NaN
-        yield from ((name, *each) for each in _passed(passages, bins, length_s))
+        yield from ((name, *each) for each in _passed(passages, bins, asked.window_ns))
     if len(windows.running) > 1:
         yield "", "jain_index", [None if value is None else round(value, 6) for value in windows.jain()]
         yield "", "running_flows", [float(count) for count in windows.count()]
 
 
-def _passed(passages: Passages, bins: int, length_s: float) -> Iterator[tuple[str, Values]]:
+def _passed(passages: Passages, bins: int, window_ns: int) -> Iterator[tuple[str, Values]]:
     """Loss and queue delay of the packets that came before a link or path in each window."""
-    place = np.floor(passages.t_s / length_s).astype(np.int64)
+    place = window_numbers(passages.t_s, window_ns)
     inside = (place >= 0) & (place < bins)
     place, delay = place[inside], passages.delay_s[inside]
     lost = np.isnan(delay)
@@ -99,8 +100,13 @@ def _passed(passages: Passages, bins: int, length_s: float) -> Iterator[tuple[st
     yield "queue_delay_p95_s", _rounded(late, 9)
 
 
-def _sums(t_s: Floats, amounts: Ints, bins: int, length_s: float) -> Floats:
-    place = np.floor(t_s / length_s).astype(np.int64)
+def window_numbers(t_s: Floats, window_ns: int) -> Ints:
+    """The number of the window of each time, from whole ns: 0.3 s begins the fourth of 0.1 s."""
+    windows: Ints = np.rint(t_s * 1e9).astype(np.int64) // window_ns
+    return windows
+
+
+def _sums(place: Ints, amounts: Ints, bins: int) -> Floats:
     inside = (place >= 0) & (place < bins)
     return np.bincount(place[inside], weights=amounts[inside], minlength=bins).astype(np.float64)
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from netwarp.core.types import Measure
 from netwarp.measure.fairness import Course, convergence_times, windows_of
+from netwarp.measure.window_series import window_numbers
 
 MS, S = 10**6, 10**9
 ASKED = Measure(window_ns=S, links=(), fair_ratio=0.2, fair_hold_ns=2 * S)
@@ -58,3 +59,10 @@ def test_another_join_ends_the_time_that_there_is() -> None:
 def test_three_flows_are_fair_only_together() -> None:
     flows = [course("a", 0, 20, (0, 50)), course("b", 0.001, 20, (0, 50)), course("c", 5, 20, (5, 30), (9, 50))]
     assert convergence_times(flows, ASKED)["c"] == pytest.approx(3.6, abs=0.3)
+
+
+def test_what_comes_as_a_window_begins_is_in_it() -> None:
+    """Packets of virtual time come at such instants; 0.3 / 0.1 is less than 3."""
+    edges_ns = np.arange(0, 100 * S, 100 * MS)
+    for window_ns in (100 * MS, 700 * MS, 3 * MS):
+        assert (window_numbers(edges_ns / 1e9, window_ns) == edges_ns // window_ns).all()
