@@ -73,9 +73,13 @@ class Timetable:
         return first + np.arange(count) // len(self._burst) * step
 
     def due_by(self, end_ns: int) -> Ints | None:
-        """The due times of all messages that were due by then; None: not known."""
+        """The due times of all messages that were due by then, before the flow's stop (at which nothing is sent any
+        more); None: not known.
+        """
         if not self.timed:
             return None
+        if self.flow.stop_ns is not None:
+            end_ns = min(end_ns, self.flow.stop_ns - 1)
         if self.at_ns is not None:
             due = self.due(len(self.at_ns))
             assert due is not None

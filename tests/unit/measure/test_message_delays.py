@@ -135,3 +135,14 @@ def test_a_datagram_that_the_host_could_not_send_was_due_and_did_not_arrive() ->
     assert messages.due_ns.tolist() == [n * STEP_NS for n in range(5)]
     assert messages.delivered_ns.tolist() == [DELAY_NS, NEVER, NEVER, 3 * STEP_NS + DELAY_NS, 4 * STEP_NS + DELAY_NS]
     assert messages.late(STEP_NS, 10**9) == 2
+
+
+def test_no_message_is_due_as_its_flow_stops() -> None:
+    """Of ten a second, from 0 s on, the eleventh would be."""
+    flow = flow_of("udp", stop_ns=10**9, sender_options={"interval_ns": STEP_NS})
+    due = Timetable(flow, 0).due_by(10**9)
+    assert due is not None
+    assert due.tolist() == [n * STEP_NS for n in range(10)]
+    by_bytes = Timetable(flow_of("udp", total_bytes=10_000, sender_options={"interval_ns": STEP_NS}), 0).due_by(10**9)
+    assert by_bytes is not None
+    assert by_bytes.tolist() == [n * STEP_NS for n in range(11)]
