@@ -87,8 +87,6 @@ class HostFaults:
 
     def _address(self, event: Event, reader: Reader) -> Event:
         node, draft = reader.text("node") or "", self.links[event.link]
-        if draft.ip_family.name != "ipv4":
-            reader.problem("link", "is of IPv6, whose addresses do not vanish here yet; name a link of IPv4")
         hosts = [end for end in (draft.a, draft.b) if self.nodes[end].kind == "host"]
         if node not in hosts:
             have = " and ".join(f'"{host}"' for host in hosts) or "no host"

@@ -78,3 +78,23 @@ def test_too_few_round_trips_are_no_curve() -> None:
     sending = sender([[*range(4, 9)]] * 3)
     assert all(cubic_of(epoch) is None for epoch in epochs_of(sending, sending.loss_events()))
     assert curve_metrics(sending, sending.loss_events())["cubic_c"] is None
+
+
+def test_a_round_that_begins_with_what_was_acknowledged_before_ends() -> None:
+    """Needless retransmissions after a silence: the next round would begin where this one did (it never ended once)."""
+    begin = np.array([0, 1, 2, 0, 1, 3, 0, 4], dtype=np.int64)
+    rows = len(begin)
+    sending = Sending(
+        packet=np.arange(0, 2 * rows, 2),
+        sent_ns=np.arange(rows) * RTT_NS,
+        begin=begin,
+        end=begin + 1,
+        payload_bytes=np.full(rows, 1448, dtype=np.int64),
+        again=np.array([False, False, False, True, True, False, True, False]),
+        ack_packet=np.arange(5, 2 * rows, 2),
+        ack_ns=np.arange(len(range(5, 2 * rows, 2))) * RTT_NS,
+        acked=np.array([3, 3, 3, 4, 4, 5][: len(range(5, 2 * rows, 2))], dtype=np.int64),
+    )
+    for event in range(rows):
+        for following in range(event, rows):
+            epochs_of(sending, np.array([event, following], dtype=np.int64))

@@ -55,7 +55,10 @@ def epochs_of(sending: Sending, events: Ints) -> list[Epoch]:
         begins: list[int] = []
         while row is not None and row < following:
             begins.append(row)
-            row = _first_after(sending, known, int(sending.end[row]))
+            after = _first_after(sending, known, int(sending.end[row]))
+            row = (
+                after if after is not None and after > row else None
+            )  # what was sent again may be acknowledged already
         if len(begins) > 1:
             rows = np.array(begins, dtype=np.int64)
             epochs.append(Epoch((sending.sent_ns[rows[:-1]] - sending.sent_ns[rows[0]]) / 1e9, np.diff(rows)))
