@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from netwarp.measure.models.window_epochs import cubic_of, curve_metrics, decrease_ratio, epochs_of
+from netwarp.measure.models.window_epochs import Epoch, cubic_of, curve_metrics, decrease_ratio, epochs_of
 from netwarp.measure.sent_data import Sending
 
 RTT_NS = 100_000_000
@@ -98,3 +98,10 @@ def test_a_round_that_begins_with_what_was_acknowledged_before_ends() -> None:
     for event in range(rows):
         for following in range(event, rows):
             epochs_of(sending, np.array([event, following], dtype=np.int64))
+
+
+def test_a_decrease_is_over_one_loss_event() -> None:
+    """An epoch without a whole round trip between two that have some: their windows say nothing of one decrease."""
+    one, two = (Epoch(number, np.array([0.0]), np.array([window])) for number, window in ((0, 40), (2, 10)))
+    assert decrease_ratio([one, two]) is None
+    assert decrease_ratio([one, Epoch(1, np.array([0.0]), np.array([20])), two]) == 0.5

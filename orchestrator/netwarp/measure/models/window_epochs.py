@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -24,9 +24,10 @@ STEPS = 400
 @dataclasses.dataclass(frozen=True)
 class Epoch:
     """The round trips between a recovery and the next loss event: when each began (s from the first one) and how many
-    packets left in it, of which the last one is the window at the loss.
+    packets left in it, of which the last one is the window at the loss. number: of the loss event that it follows.
     """
 
+    number: int
     begin_s: Floats
     packets: Ints
 
@@ -50,7 +51,7 @@ def epochs_of(sending: Sending, events: Ints) -> list[Epoch]:
     known = np.maximum.accumulate(sending.acked) if len(sending.acked) else sending.acked
     highest = np.maximum.accumulate(sending.end)
     epochs: list[Epoch] = []
-    for event, following in zip(events.tolist(), events[1:].tolist(), strict=False):
+    for number, (event, following) in enumerate(itertools.pairwise(events.tolist())):
         row = _first_after(sending, known, int(highest[event]))
         begins: list[int] = []
         while row is not None and row < following:
@@ -61,7 +62,7 @@ def epochs_of(sending: Sending, events: Ints) -> list[Epoch]:
             )  # what was sent again may be acknowledged already
         if len(begins) > 1:
             rows = np.array(begins, dtype=np.int64)
-            epochs.append(Epoch((sending.sent_ns[rows[:-1]] - sending.sent_ns[rows[0]]) / 1e9, np.diff(rows)))
+            epochs.append(Epoch(number, (sending.sent_ns[rows[:-1]] - sending.sent_ns[rows[0]]) / 1e9, np.diff(rows)))
     return epochs
 
 
@@ -75,9 +76,16 @@ def _first_after(sending: Sending, known: Ints, number: int) -> int | None:
 
 
 def decrease_ratio(epochs: Sequence[Epoch]) -> float | None:
-    """The first window of an epoch over the window at the loss before it, in the mean; None: fewer than two epochs."""
-    ratios = [after.packets[0] / before.at_loss for before, after in itertools.pairwise(epochs)]
+    """The first window of an epoch over the window at the loss before it, in the mean; None: no two epochs with one
+    loss event between them.
+    """
+    ratios = [after.packets[0] / before.at_loss for before, after in _neighbours(epochs)]
     return float(np.mean(ratios)) if ratios else None
+
+
+def _neighbours(epochs: Sequence[Epoch]) -> Iterator[tuple[Epoch, Epoch]]:
+    """Two epochs with one loss event between them; one without a whole round trip is in none."""
+    return ((before, after) for before, after in itertools.pairwise(epochs) if after.number == before.number + 1)
 
 
 def cubic_of(epoch: Epoch) -> Cubic | None:
@@ -99,7 +107,7 @@ def curve_metrics(sending: Sending, events: Ints) -> dict[str, float | None]:
     """The metrics of the epochs; medians of those of LAST_EPOCHS that have a value."""
     epochs = epochs_of(sending, events)
     last = epochs[-LAST_EPOCHS:]
-    cubics = [(before.at_loss, cubic_of(epoch)) for before, epoch in itertools.pairwise(epochs)]
+    cubics = [(before.at_loss, cubic_of(epoch)) for before, epoch in _neighbours(epochs)]
     fitted = [(window, cubic) for window, cubic in cubics[-LAST_EPOCHS:] if cubic is not None]
 
     def median(values: Sequence[float]) -> float | None:
