@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from netwarp.experiment.profiles import STACKS, names_in
+from netwarp.experiment.sctp_sides import products
 from support.chain_kit import Checkout
 
 SPEC = """\
@@ -44,7 +47,7 @@ def measured(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> di
 
 
 def test_every_stack_has_a_level_here() -> None:
-    assert all(f'"{name}"' in SPEC for name in names_in(STACKS))
+    assert all(f'"{name}"' in SPEC for name in names_in(STACKS) if name not in products())
 
 
 def test_initial_windows(measured: dict[tuple[str, str], dict[str, float]]) -> None:
@@ -58,3 +61,11 @@ def test_acknowledgements(measured: dict[tuple[str, str], dict[str, float]]) -> 
     assert per_ack["linux-2.6.10-like", "sctp"] < 1.1, "a SACK a packet"
     assert per_ack["today", "tcp"] > 1.1, "delayed but at the beginning of a connection"
     assert per_ack["today", "sctp"] > 1.5
+
+
+def test_the_kernel_takes_the_settings_of_every_product(checkout: Checkout, tmp_path: Path) -> None:
+    """As it connects and as it listens: what it does not take, or reads back otherwise, ends the cell."""
+    levels = ", ".join(f'"{name}"' for name in products())
+    text = SPEC.replace('"linux-2.6.10-like", "linux-2.6.32-like", "ns-2.29-like"', levels)
+    run = checkout.run_spec(tmp_path, text, "--no-report", "--where", "protocol=sctp")
+    assert {row["outcome"] for row in run.table("cells")} == {"COMPLETED"}
