@@ -10,11 +10,11 @@ from typing import Any
 from ..core.numbers import given, in_short, percent
 from ..core.units import counted, counted_of
 from .connection import Connection
+from .findings import totals_of
 
 STALL_S = 0.5
 """A pause of TCP that is told; stalls of SCTP less far apart are told together."""
 LISTED = 6
-MOST_MOMENTS = 40
 
 Event = Mapping[str, Any]
 
@@ -30,12 +30,7 @@ class Moment:
 def course(connection: Connection) -> tuple[Moment, ...]:
     """What happened, in order; of many alike one sentence."""
     moments = [*_opening(connection), *_faults(connection), *_windows(connection), *_ending(connection)]
-    moments.sort(key=lambda moment: moment.t_s)
-    if len(moments) > MOST_MOMENTS:
-        rest = len(moments) - MOST_MOMENTS
-        last = Moment(moments[-1].t_s, f"{counted(rest, 'more moment')} in between (--json has all)")
-        moments = [*moments[: MOST_MOMENTS - 1], last, moments[-1]]
-    return tuple(moments)
+    return tuple(sorted(moments, key=lambda moment: moment.t_s))
 
 
 def _of(connection: Connection, *kinds: str) -> list[Event]:
@@ -80,18 +75,27 @@ def _tcp_opening(connection: Connection) -> Iterator[Moment]:
 
 def _faults(connection: Connection) -> Iterator[Moment]:
     """Stalls that a timer ended, where the data went, and heartbeats without answer."""
-    by_path: dict[str, list[Event]] = {}
-    for row in connection.tables.get("outages", ()):
-        by_path.setdefault(str(row["path"]), []).append(row)
-    expiries = [event for event in _of(connection, "T3 expiry") if not event.get("data_of")]
-    for path, rows in by_path.items():
-        mine = [float(event["t_s"]) for event in expiries if event["path"] == path]
-        groups = list(_groups(rows))
-        alike, others = _alike(groups)
+    sender = connection.ends[int(connection.totals.get("data_direction") or 0)]
+    stalls: dict[tuple[str, str], list[Event]] = {}
+    expiries: dict[tuple[str, str], list[float]] = {}
+    elsewhere: set[tuple[str, float]] = set()
+    for event in connection.events:
+        who = str(event.get("data_of", sender))
+        match event["what"]:
+            case "outage begins":
+                stalls.setdefault((who, str(event["path"])), []).append(event)
+            case "T3 expiry":
+                expiries.setdefault((who, str(event["path"])), []).append(float(event["t_s"]))
+            case "first retransmission on another path":
+                elsewhere.add((who, round(event["t_s"] - event["after_s"], 6)))
+    for (who, path), rows in stalls.items():
+        mine = expiries.get((who, path), [])
+        alike, others = _alike(list(_groups(rows)))
         if alike:
-            yield _many_stalls(path, alike, mine)
+            yield _many_stalls(who, path, alike, mine)
         for group in others:
-            yield _stalls(path, group, mine)
+            moved = (who, round(group[0]["t_s"], 6)) in elsewhere
+            yield _stalls(who, path, group, mine, moved=moved)
     for event in _of(connection, "new data on another path", "new data returns to its first path"):
         moves = "returns" if event["what"].startswith("new data returns") else "moves"
         yield Moment(float(event["t_s"]), f"new data {moves} from {_way(event['before'])} to {_way(event['path'])}")
@@ -132,12 +136,12 @@ def _alike(groups: Sequence[list[Event]]) -> tuple[list[Event], list[list[Event]
     return alike, [group for group in groups if len(group) > 1 or group[0] not in alike]
 
 
-def _many_stalls(path: str, rows: Sequence[Event], expiries: Sequence[float]) -> Moment:
+def _many_stalls(who: str, path: str, rows: Sequence[Event], expiries: Sequence[float]) -> Moment:
     lengths = sorted(float(row["duration_s"]) for row in rows)
     waits = sorted(
         t_s - row["t_s"] for row in rows for t_s in expiries if row["t_s"] <= t_s <= row["t_s"] + row["duration_s"]
     )
-    text = f"{counted(len(rows), 'stall')} of {_range(lengths)} until {_at(rows[-1]['t_s'])} ({_way(path)})"
+    text = f"{counted(len(rows), 'stall')} of {who}, of {_range(lengths)}, until {_at(rows[-1]['t_s'])} ({_way(path)})"
     return Moment(float(rows[0]["t_s"]), f"{text}; T3 expires after {_range(waits)} each time" if waits else text)
 
 
@@ -146,8 +150,8 @@ def _range(values: Sequence[float]) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def _stalls(path: str, rows: Sequence[Event], expiries: Sequence[float]) -> Moment:
-    """One stall of a path, or several in a row."""
+def _stalls(who: str, path: str, rows: Sequence[Event], expiries: Sequence[float], *, moved: bool) -> Moment:
+    """One stall of what an end sends on a path, or several in a row. moved: the first was sent again elsewhere."""
     begin_s, last = float(rows[0]["t_s"]), rows[-1]
     waits: list[str] = []
     for row in rows:
@@ -156,15 +160,14 @@ def _stalls(path: str, rows: Sequence[Event], expiries: Sequence[float]) -> Mome
         waits += [in_short(b - a, "s") for a, b in itertools.pairwise([float(row["t_s"]), *inside])]
     lengths = [in_short(row["duration_s"], "s") for row in rows if row["duration_s"] is not None]
     if last["duration_s"] is None:
-        text = f"from here on nothing that was sent on {_way(path)} is acknowledged any more"
+        text = f"from here on nothing that {who} sends is acknowledged any more ({_way(path)})"
     elif len(rows) == 1:
-        text = f"nothing is acknowledged for {lengths[0]} ({_way(path)})"
+        text = f"nothing that {who} sends is acknowledged for {lengths[0]} ({_way(path)})"
     else:
-        text = f"{len(rows)} stalls in a row, of {_some(lengths)} ({_way(path)})"
+        text = f"{len(rows)} stalls of {who} in a row, of {_some(lengths)} ({_way(path)})"
     if waits:
         text += f"; T3 expires {counted(len(waits), 'time')}, after {_some(waits)}"
-    elsewhere = rows[0]["first_retransmission_other_path_s"]
-    return Moment(begin_s, text + ("; the data is sent again on the other path" if elsewhere is not None else ""))
+    return Moment(begin_s, text + ("; the data is sent again on the other path" if moved else ""))
 
 
 def _windows(connection: Connection) -> Iterator[Moment]:
@@ -192,20 +195,21 @@ def _ending(connection: Connection) -> Iterator[Moment]:
 
 
 def network_part(connection: Connection) -> Iterator[str]:
-    """What the packets say of the network: round trips, losses, faults that only large packets met."""
-    totals = connection.totals
-    if totals.get("rtt_min_s") is not None and totals.get("rtt_max_s") is not None:
-        least, most = (in_short(totals[f"rtt_{name}_s"], "s") for name in ("min", "max"))
-        yield f"round trips of {least} to {most}, the time in which the other end puts its answer off included"
-    again, needless = totals.get("retransmitted_chunks"), totals.get("spurious_retransmitted_chunks")
-    sent = totals.get("data_chunks")
-    if again is not None and sent:
-        needed = int(again) - int(needless or 0)
-        if needed:
-            yield f"{counted_of(needed, int(sent), 'DATA chunk')} sent again because they were lost"
+    """What the packets say of the network, for each direction with data: round trips, and what was sent again."""
+    for direction, totals in totals_of(connection).items():
+        who = connection.ends[direction]
+        if totals.get("rtt_min_s") is not None and totals.get("rtt_max_s") is not None:
+            least, most = (in_short(totals[f"rtt_{name}_s"], "s") for name in ("min", "max"))
+            yield f"round trips of {who}: {least} to {most}, with the time for which the other end puts its answer off"
+        again, sent = totals.get("retransmitted_chunks"), totals.get("data_chunks")
+        if not again or not sent:
+            continue
+        needless = int(totals.get("spurious_retransmitted_chunks") or 0)
+        text = f"{counted_of(int(again), int(sent), 'DATA chunk')} of {who} were sent again"
         if needless:
-            share = percent(int(needless) / int(again))
-            yield f"{counted_of(int(needless), int(again), 'chunk')} sent again ({share}) had arrived: not the network"
+            had = f"{counted_of(needless, int(again), 'chunk')} ({percent(needless / int(again))}) had arrived"
+            text += f"; {had}: its acknowledgement was late, or lost"
+        yield text
 
 
 def _way(path: object) -> str:

@@ -235,7 +235,7 @@ def _slow(connection: Connection) -> Iterator[str]:
 def _silence(connection: Connection) -> Iterator[str]:
     """The longest pause that a retransmission ended, with the number of timeouts if the capture can show it."""
     counts = {direction: int(totals.get("timeouts") or totals.get("t3_expiries") or 0)
-              for direction, totals in _totals_of(connection).items()}  # fmt: skip
+              for direction, totals in totals_of(connection).items()}  # fmt: skip
     word, plural = ("T3 expiry", "T3 expiries") if connection.protocol == "sctp" else ("retransmission timeout", "")
     words = {direction: counted(count, word, plural) for direction, count in counts.items() if count}
     for direction, begin_s, length_s, ended_again in sorted(connection.silences, key=lambda pause: -pause[2]):
@@ -252,7 +252,7 @@ def _silence(connection: Connection) -> Iterator[str]:
         yield text + (f" of {connection.ends[direction]}" if len(counts) > 1 else "")
 
 
-def _totals_of(connection: Connection) -> dict[int, Mapping[str, Any]]:
+def totals_of(connection: Connection) -> dict[int, Mapping[str, Any]]:
     """The totals of each direction that carries data, by direction; the one with more data first."""
     first = int(connection.totals.get("data_direction") or 0)
     both: dict[int, Mapping[str, Any]] = {first: connection.totals}
@@ -297,11 +297,11 @@ def _repeated(connection: Connection) -> Iterator[str]:
         if data and again > RETRANSMITTED * data:
             share = f"{counted_of(again, data, 'data packet')} ({percent(again / data)})"
             repeat = "repeats" if again == 1 else "repeat"
-            totals = _totals_of(connection).get(direction, {}) if connection.protocol == "sctp" else {}
+            totals = totals_of(connection).get(direction, {}) if connection.protocol == "sctp" else {}
             probes = int(totals.get("zero_window_probes") or 0)
             of_them = f", {fixed(probes, 0)} of them to probe the closed window" if probes else ""
             yield f"{share} of {connection.ends[direction]} {repeat} what it had sent before{of_them}"
-    both = _totals_of(connection)
+    both = totals_of(connection)
     for direction, totals in both.items():
         for unit in ("packets", "chunks"):
             spurious, again = (totals.get(f"{name}retransmitted_{unit}") for name in ("spurious_", ""))
@@ -314,7 +314,7 @@ def _repeated(connection: Connection) -> Iterator[str]:
 
 
 def _window(connection: Connection) -> Iterator[str]:
-    for direction, totals in _totals_of(connection).items():
+    for direction, totals in totals_of(connection).items():
         if spells := int(totals.get("zero_windows") or 0):
             closed_s, duration_s = totals["zero_window_s"], connection.facts["duration_s"]
             share = f", {percent(closed_s / duration_s)} of the connection" if duration_s else ""

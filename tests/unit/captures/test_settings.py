@@ -62,7 +62,7 @@ def test_two_points_are_explained_as_one_association() -> None:
 def test_the_course_of_a_failover_in_order() -> None:
     (explained,) = explain_captures(recorded("sctp", "a", ("p1", "p2")), merge=True).connections
     texts = [moment.text for moment in explained.moments]
-    order = ["asks for an association", "is up", "nothing is acknowledged for", "new data moves", "new data returns"]
+    order = ["asks for an association", "is up", "is acknowledged for", "new data moves", "new data returns"]
     places = [next(place for place, text in enumerate(texts) if words in text) for words in order]
     assert places == sorted(places)
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
+from ...captures.course import Moment
 from ...captures.explanation import Explanation, Known
 from ...core.numbers import fixed, given, plain
+from ...core.units import counted
 
 WIDTH = 100
+MOST_MOMENTS = 40
 NAMES = (
     "rto_initial", "rto_min", "rto_max", "init_attempts", "init_max_timeout", "failover_threshold",
     "association_max_retrans", "heartbeat_interval", "initial_window", "sack_delay", "sack_frequency",
@@ -30,8 +33,14 @@ def _lines(explained: Explanation) -> Iterator[str]:
     yield f"  seen at {explained.point}" + (f"; settings also from {', '.join(others)}" if others else "")
     yield ""
     yield "  What happened"
-    for moment in explained.moments:
-        yield from _wrapped(f"{fixed(moment.t_s, 3):>10} s  ", moment.text)
+    first, last = explained.moments[: MOST_MOMENTS - 1], explained.moments[-1:]
+    left_out = len(explained.moments) - MOST_MOMENTS
+    for moment in explained.moments if left_out <= 0 else first:
+        yield from _moment(moment)
+    if left_out > 0:
+        yield from _wrapped(" " * 14, f"... {counted(left_out, 'more moment')} (--json has all)")
+        for moment in last:
+            yield from _moment(moment)
     if explained.network:
         yield ""
         yield "  The network's part"
@@ -43,6 +52,10 @@ def _lines(explained: Explanation) -> Iterator[str]:
             yield ""
             yield f"  {connection.ends[end]} was set to"
             yield from _settings(mine)
+
+
+def _moment(moment: Moment) -> list[str]:
+    return _wrapped(f"{fixed(moment.t_s, 3):>10} s  ", moment.text)
 
 
 def _settings(known: list[Known]) -> Iterator[str]:
