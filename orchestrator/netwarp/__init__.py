@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from .engine.run_again import agree_backends, replay, verify
     from .engine.run_directory import Run, open_run
     from .engine.running import RunInterrupted, RunOutOfSpace, run
+    from .engine.sctp_advice import SctpAdvice, SctpBudget, advise_sctp
+    from .engine.sctp_check import SctpCheck, SctpNetwork, check_sctp
     from .experiment.study import load_experiment
     from .results.run_comparison import RunComparison
 
@@ -71,6 +73,8 @@ _DEFINED_IN = {
     "engine.run_directory": ("Run", "open_run"),
     "engine.run_again": ("agree_backends", "replay", "verify"),
     "engine.running": ("RunInterrupted", "RunOutOfSpace", "run"),
+    "engine.sctp_advice": ("SctpAdvice", "SctpBudget", "advise_sctp"),
+    "engine.sctp_check": ("SctpCheck", "SctpNetwork", "check_sctp"),
     "experiment.study": ("load_experiment",),
     "results.run_comparison": ("RunComparison",),
 }  # fmt: skip
@@ -80,9 +84,11 @@ __all__ = [
     "Analyzed", "AnalyzedCaptures", "BackendUnavailable", "Calibrated", "CaptureError",
     "CellError", "CellFinished", "CellTime", "CellsFinished", "CellsStarted", "ClaimsBySources", "DiskFull",
     "Event", "Experiment", "ExplainedCaptures", "Freed", "KernelError", "NetwarpError", "Notice", "Progress", "Run",
-    "RunComparison", "RunInterrupted", "RunOutOfSpace", "SpecError", "StoreError", "__version__", "agree_backends",
-    "agree_runs", "analyze", "analyze_captures", "calibrate", "claims_by_sources", "compare_exactly", "compare_runs",
-    "explain_captures", "export_captures", "export_har", "load_experiment", "load_run", "merge_runs", "open_run",
+    "RunComparison", "RunInterrupted", "RunOutOfSpace", "SctpAdvice", "SctpBudget", "SctpCheck", "SctpNetwork",
+    "SpecError", "StoreError", "__version__", "advise_sctp", "agree_backends",
+    "agree_runs", "analyze", "analyze_captures", "calibrate", "check_sctp", "claims_by_sources", "compare_exactly",
+    "compare_runs", "explain_captures", "export_captures", "export_har", "load_experiment", "load_run",
+    "merge_runs", "open_run",
     "plan_experiment", "remove_captures", "remove_derived", "replay", "report", "run", "unpack",
     "verify",
 ]  # fmt: skip

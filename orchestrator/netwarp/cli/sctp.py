@@ -50,7 +50,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     advise.add_argument("--back", default="1 s", help="from a repair to new data, at most (default: %(default)s)")
     advise.add_argument("--survive", default="30 s", help="an outage it must outlive (default: %(default)s)")
-    advise.add_argument("--needless", default="0.1 %%", help="messages sent twice, at most (default: %(default)s)")
+    advise.add_argument("--needless", default="0.1 %", help="messages sent twice, at most (default: %(default)s)")
     advise.add_argument("--rtt", default="20 ms", help="between the two (default: %(default)s)")
     advise.add_argument("--out", type=Path, help="run directory (default: results/sctp-advise/<time>)")
     advise.add_argument("--seed", type=int)
@@ -62,13 +62,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run_check(args: argparse.Namespace) -> int:
     """`netwarp sctp check`: 0 nothing is wrong, 1 something is."""
     from ..engine.sctp_check import SctpNetwork, check_sctp
-    from ..experiment.sctp_sides import read_side
     from .progress import TerminalProgress
 
-    a, b = read_side(args.a), read_side(args.b)
     network = SctpNetwork(args.rtt, args.rate, args.loss, args.message, args.paths)
     with TerminalProgress() as progress:
-        checked = check_sctp(a, b, network, out=args.out, seed=args.seed, jobs=args.jobs, progress=progress)
+        checked = check_sctp(args.a, args.b, network, out=args.out, seed=args.seed, jobs=args.jobs, progress=progress)
     if args.junit:
         checked.write_junit(args.junit)
     if args.json:
@@ -111,10 +109,10 @@ def _wrapped(lead: str, text: str) -> list[str]:
 
 def run_advise(args: argparse.Namespace) -> int:
     """`netwarp sctp advise`: 0 settings were found that keep the budget, 1 none."""
-    from ..engine.sctp_advice import Budget, advise_sctp
+    from ..engine.sctp_advice import SctpBudget, advise_sctp
     from .progress import TerminalProgress
 
-    budget = Budget.read(args.back, args.survive, args.needless.replace("%%", "%"), args.rtt)
+    budget = SctpBudget.read(args.back, args.survive, args.needless, args.rtt)
     with TerminalProgress() as progress:
         advice = advise_sctp(budget, out=args.out, seed=args.seed, jobs=args.jobs, progress=progress)
     if args.json:

@@ -38,7 +38,7 @@ FORMAT = 1
 
 
 @dataclasses.dataclass(frozen=True)
-class Budget:
+class SctpBudget:
     """What signalling must keep, on one path. back_ns: from a repair to new data, at most; survive_ns: an outage that
     the association must outlive; needless: share of messages sent twice without loss, at most.
     """
@@ -49,7 +49,7 @@ class Budget:
     rtt_ns: int
 
     @classmethod
-    def read(cls, back: str, survive: str, needless: str, rtt: str) -> Budget:
+    def read(cls, back: str, survive: str, needless: str, rtt: str) -> SctpBudget:
         """From texts with units. Raises SpecError."""
         values = []
         for name, text, kind in (
@@ -115,7 +115,7 @@ class Shown:
     needless: float | None
     cells: tuple[str, ...]
 
-    def keeps(self, budget: Budget) -> bool:
+    def keeps(self, budget: SctpBudget) -> bool:
         """Whether everything was measured and is within the budget."""
         return (
             self.back_ns is not None
@@ -130,7 +130,7 @@ class Shown:
 class SctpAdvice:
     """The candidates that were run, those that keep the budget first. considered: by the timers alone."""
 
-    budget: Budget
+    budget: SctpBudget
     considered: int
     shown: tuple[Shown, ...]
     run: Run | None
@@ -150,7 +150,7 @@ class SctpAdvice:
 
 
 def advise_sctp(
-    budget: Budget,
+    budget: SctpBudget,
     *,
     out: str | Path | None = None,
     seed: int | None = None,
@@ -169,7 +169,7 @@ def advise_sctp(
     return SctpAdvice(budget, len(fitting), tuple(shown), done)
 
 
-def candidates(budget: Budget) -> Iterator[Settings]:
+def candidates(budget: SctpBudget) -> Iterator[Settings]:
     """The settings whose timers keep the budget in the worst case; of association_max_retrans the least that does."""
     for floor, ceiling, delay in itertools.product(FLOORS, CEILINGS, DELAYS):
         if ceiling < floor:
@@ -192,7 +192,7 @@ def _distance(settings: Settings) -> tuple[float, ...]:
     )
 
 
-def advice_spec(chosen: list[Settings], budget: Budget) -> dict[str, Any]:
+def advice_spec(chosen: list[Settings], budget: SctpBudget) -> dict[str, Any]:
     """Of each candidate the outages whose repair falls at different instants, and undisturbed traffic."""
     link = {"between": ["a", "b"], "rtt": _time(budget.rtt_ns), "rate": "100 Mbit/s", "queue": "1000 packets"}
     widest = max(each.rto_max_ns for each in chosen)
@@ -234,7 +234,7 @@ def advice_spec(chosen: list[Settings], budget: Budget) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _shown(done: Run, chosen: list[Settings], budget: Budget) -> Iterator[Shown]:
+def _shown(done: Run, chosen: list[Settings], budget: SctpBudget) -> Iterator[Shown]:
     values: dict[str, dict[tuple[str, str], float | None]] = {}
     for row in done.table("measurements"):
         value = row["value"]

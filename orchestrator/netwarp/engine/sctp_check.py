@@ -10,7 +10,7 @@ from typing import Any
 from ..core.numbers import given, in_short, percent
 from ..core.timer_wheel import LATENESS_RATIO
 from ..core.units import Quantity, format_quantity, parse_quantity
-from ..experiment.sctp_sides import Side
+from ..experiment.sctp_sides import Side, read_side
 from .events import Progress, no_progress
 from .run_directory import Run
 from .running import run
@@ -23,6 +23,9 @@ AFTER_S = 90
 """Of a cell after its outage: the longest RTO of Linux and more."""
 SLOW_START_S = 1.5
 RESTART_S = 5
+STOPPED_S = 60
+PATH_S = 20
+"""How long one of two paths fails."""
 PORT = 38412
 GAPS = {"quiet": "1 s", "busy": "50 ms"}
 """Mean gaps between messages, each way, of the cells so called."""
@@ -48,7 +51,9 @@ class SctpNetwork:
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One answer. weight: the part of messages or outages that it hurts; 0: nothing is wrong. cells: their ids."""
+    """One answer. weight: the larger, the earlier it is told: the share of messages sent twice, the share of outages
+    that end the association, and for the rest a rank of ours; 0: nothing is wrong. cells: ids of those that show it.
+    """
 
     text: str
     weight: float
@@ -90,8 +95,8 @@ class SctpCheck:
 
 
 def check_sctp(
-    a: Side,
-    b: Side,
+    a: Side | str,
+    b: Side | str,
     network: SctpNetwork | None = None,
     *,
     out: str | Path | None = None,
@@ -99,9 +104,10 @@ def check_sctp(
     jobs: int | None = None,
     progress: Progress = no_progress,
 ) -> SctpCheck:
-    """Run the cells of two ends (a connects to b) and judge them. Raises what `run` raises; SpecError if a setting is
-    not accepted.
+    """Run the cells of two ends (a connects to b; as read_side reads them) and judge them. Raises what `run` raises;
+    SpecError if there is no such product or file, or a setting is not accepted.
     """
+    a, b = (read_side(side) if isinstance(side, str) else side for side in (a, b))
     network = network or SctpNetwork()
     done = run(check_spec(a, b, network), out=out, seed=seed, jobs=jobs, progress=progress)
     found = list(_findings(done, a, b, network))
@@ -111,7 +117,7 @@ def check_sctp(
 
 def check_spec(a: Side, b: Side, network: SctpNetwork) -> dict[str, Any]:
     """The experiment of all cells: a level of the factor `case` each."""
-    names = [f"p{number + 1}" for number in range(network.paths)]
+    names = _paths(network)
     link = {"between": ["a", "b"], "rtt": network.rtt, "rate": network.rate, "queue": "1000 packets"}
     cases = _cases(a, b, network)
     for name, case in cases.items():
@@ -143,13 +149,18 @@ def check_spec(a: Side, b: Side, network: SctpNetwork) -> dict[str, Any]:
     }
 
 
+def _paths(network: SctpNetwork) -> list[str]:
+    return [f"p{number + 1}" for number in range(network.paths)]
+
+
 def _cases(a: Side, b: Side, network: SctpNetwork) -> dict[str, dict[str, Any]]:
     """What each cell changes."""
-    fault = {"link": "p1", "at": f"{FAULT_S} s"}
+    names = _paths(network)
 
-    def failing(action: str, length_s: float, **more: Any) -> dict[str, Any]:
-        event = {"action": action, **fault, **more} | ({"for": f"{length_s:g} s"} if length_s else {})
-        return {"event": {"fault": event}, "duration": f"{FAULT_S + length_s + AFTER_S:g} s"}
+    def failing(action: str, length_s: float, paths: list[str] = names, **more: Any) -> dict[str, Any]:
+        event = {"action": action, "at": f"{FAULT_S} s", **more} | ({"for": f"{length_s:g} s"} if length_s else {})
+        events = {f"fault-{name}": event | {"link": name} for name in paths}
+        return {"event": events, "duration": f"{FAULT_S + length_s + AFTER_S:g} s"}
 
     cases: dict[str, dict[str, Any]] = {
         "quiet": {"duration": f"{QUIET_S} s"},
@@ -167,8 +178,14 @@ def _cases(a: Side, b: Side, network: SctpNetwork) -> dict[str, dict[str, Any]]:
     again = {"flow": {"s": {"sender": sender}}, "duration": f"{FAULT_S + AFTER_S} s"}
     down = {"action": "restart", "at": f"{FAULT_S} s", "for": f"{RESTART_S} s"}
     cases["restart"] = {"event": {"fault": down | {"node": "b"}}} | again
-    stopped = {"action": "stop_reading", "flow": "s", "at": f"{FAULT_S} s", "for": "20 s"}
-    cases["reader-stops"] = {"event": {"fault": stopped}, "duration": f"{FAULT_S + AFTER_S} s"}
+    if len(names) > 1:
+        cases["path"] = failing("cut", PATH_S, names[:1])
+    stopped = {"action": "stop_reading", "flow": "s", "at": f"{FAULT_S} s", "for": f"{STOPPED_S} s"}
+    cases["reader-stops"] = {
+        "event": {"fault": stopped},
+        "flow": {"s": {"message_size": "1 kB"}},  # so that the window closes
+        "duration": f"{FAULT_S + STOPPED_S + AFTER_S} s",
+    }
     for case, role, settings in _remedies(a, b, network):
         cases[case] = {"flow": {"s": {role: settings}}, "duration": f"{BUSY_S} s"}
     return cases
@@ -324,11 +341,15 @@ def _stuck(values: Values, ids: Mapping[str, str]) -> Iterator[Finding]:
         text = f"where packets above 600 B vanish, {percent(share, 2)} of A's messages come late or never; "
         text += f"{gone[0][1]} gives up after {in_short(gone[0][0], 's')}" if gone else "nobody gives up"
         yield Finding(text, 0.25 if not gone else 0.05, (ids["large-lost"],), "path MTU discovery, or path_mtu")
-    for case, what in (("one-way", "5 s in which only A's packets are lost"), ("flap", "cuts of 1 s each 4 s")):
-        gone = _ended(values, case)
+    whats = {
+        "one-way": "5 s in which only A's packets are lost",
+        "flap": "cuts of 1 s each 4 s",
+        "path": f"the first path fails for {PATH_S} s",
+    }
+    for case, what in whats.items():
         if case not in ids:
             continue
-        if gone:
+        if gone := _ended(values, case):
             yield Finding(f"{what}: {gone[0][1]} gives up after {in_short(gone[0][0], 's')}", 0.2, (ids[case],))
         else:
             waits = [values[case].get((flow, "longest_message_delay_s")) for flow in ("s", "s.back")]
@@ -347,7 +368,7 @@ def _restart(values: Values, ids: Mapping[str, str]) -> Iterator[Finding]:
             text += f"A is connected again {in_short(late, 's')} after B is up (A tries each second)"
             yield Finding(text, 0.1 if late > RESTART_S else 0, (ids["restart"],))
     if "reader-stops" in ids:
-        text = "A's messages are not read for 20 s: "
+        text = f"A's messages are not read for {STOPPED_S} s: "
         if gone := _ended(values, "reader-stops"):
             yield Finding(f"{text}{gone[0][1]} gives up after {in_short(gone[0][0], 's')}", 0.3, (ids["reader-stops"],))
         else:

@@ -2,7 +2,7 @@
 
 import pytest
 from netwarp.core.errors import SpecError
-from netwarp.engine.sctp_advice import MS, Budget, Settings, advise_sctp, candidates
+from netwarp.engine.sctp_advice import MS, SctpBudget, Settings, advise_sctp, candidates
 
 
 def test_linux_own_timers_give_an_association_up_after_363_s() -> None:
@@ -17,7 +17,7 @@ def test_a_floor_fits_a_sack_delay_only_above_its_latest_timer() -> None:
 
 
 def test_every_candidate_keeps_the_budget_by_its_timers() -> None:
-    budget = Budget.read("1 s", "30 s", "0.1 %", "20 ms")
+    budget = SctpBudget.read("1 s", "30 s", "0.1 %", "20 ms")
     found = list(candidates(budget))
     assert found
     for each in found:
@@ -27,10 +27,10 @@ def test_every_candidate_keeps_the_budget_by_its_timers() -> None:
 
 
 def test_a_budget_that_contradicts_itself_runs_nothing() -> None:
-    advice = advise_sctp(Budget.read("100 ms", "30 s", "0.1 %", "90 ms"))
+    advice = advise_sctp(SctpBudget.read("100 ms", "30 s", "0.1 %", "90 ms"))
     assert advice.run is None and advice.shown == ()
 
 
 def test_a_budget_without_unit_is_refused_with_its_option() -> None:
     with pytest.raises(SpecError, match="--back"):
-        Budget.read("1", "30 s", "0.1 %", "20 ms")
+        SctpBudget.read("1", "30 s", "0.1 %", "20 ms")
