@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from netwarp.selftests.packetdrill.addresses import VERSIONS, Version, addresses_of
+from netwarp.selftests.packetdrill.answers import Answer
 from netwarp.selftests.packetdrill.asserts import failed, memory_info, read_code, tcp_info
-from netwarp.selftests.packetdrill.calls import Answer, CallCompiler, Request
+from netwarp.selftests.packetdrill.calls import CallCompiler, Request
 from netwarp.selftests.packetdrill.compile import compile_script, versions_of
 from netwarp.selftests.packetdrill.judge import Judge, Tolerance
 from netwarp.selftests.packetdrill.packets import inbound, options_bytes, options_of, parse, text_of

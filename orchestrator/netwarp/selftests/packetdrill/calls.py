@@ -1,14 +1,13 @@
-"""System calls of a script as numbers and memory for the player in the guest, which knows none of them itself, and what
-must have come back.
-"""
+"""System calls of a script as numbers and memory for the player in the guest, which knows none of them itself."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .addresses import Addresses
+from .answers import ERROR_FIELDS, Check, Expected, controls_equal, equals, events_equal
 from .script import Call, Expression, Name, Structure, Unsupported, Usual
 from .symbols import number
 
@@ -34,20 +33,6 @@ class Memory:
     pointers: dict[int, int] = field(default_factory=dict)
     fds: dict[int, int] = field(default_factory=dict)
     out: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A call's end. memory: piece -> content; start_ns: of the script, for what a kernel's clock says."""
-
-    result: int
-    error: int
-    memory: Mapping[int, bytes]
-    start_ns: int
-
-
-Check = Callable[[Answer, int], str]
-"""(answer, tolerance in ns) -> what differs, "" if nothing does."""
 
 
 @dataclass(slots=True)
@@ -271,10 +256,10 @@ class CallCompiler:
             return
         flags = message.get("msg_flags")
         if flags is not None and not isinstance(flags, Usual):
-            request.checks.append(_equals("msg_flags", piece, 48, "<i", self.value(flags)))
+            request.checks.append(equals("msg_flags", piece, 48, "<i", self.value(flags)))
         if isinstance(control, tuple):
             wanted = [self._control(part) for part in control]
-            request.checks.append(_controls(piece, pointers[32], wanted))
+            request.checks.append(controls_equal(piece, pointers[32], wanted))
 
     def _control(self, part: Expression) -> tuple[int, int, Expected]:
         if not isinstance(part, Structure):
@@ -286,7 +271,7 @@ class CallCompiler:
         expected: Expected
         if isinstance(data, Structure):
             expected = {member.name: self.value(member.value) for member in data.members}
-            if not expected.keys() <= {*_ERROR_FIELDS, "scm_sec", "scm_nsec"}:
+            if not expected.keys() <= {*ERROR_FIELDS, "scm_sec", "scm_nsec"}:
                 raise ValueError
         elif data is None or isinstance(data, Usual):
             expected = None
@@ -319,10 +304,10 @@ class CallCompiler:
         room = request.piece(struct.pack("<I", length), out=True)
         request.arguments += [("m", piece), ("m", room)]
         if isinstance(value, tuple):
-            request.checks.append(_equals("the option", piece, 0, "<i", self.value(self._listed(value))))
+            request.checks.append(equals("the option", piece, 0, "<i", self.value(self._listed(value))))
         elif not isinstance(value, Usual):
             raise ValueError
-        request.checks.append(_equals("the option's length", room, 0, "<I", length))
+        request.checks.append(equals("the option's length", room, 0, "<I", length))
 
     def _fcntl(self, request: Request, arguments: list[Expression]) -> None:
         fd, command, *value = arguments
@@ -336,7 +321,7 @@ class CallCompiler:
         expected = self.value(self._listed(value))
         piece = request.piece(bytes(8), out=True)
         request.arguments.append(("m", piece))
-        request.checks.append(_equals("the value", piece, 0, "<i", expected))
+        request.checks.append(equals("the value", piece, 0, "<i", expected))
 
     def _open(self, request: Request, arguments: list[Expression]) -> None:
         path, flags, *mode = arguments
@@ -405,7 +390,7 @@ class CallCompiler:
         if isinstance(events, Usual):
             return
         listed = events if isinstance(events, tuple) else (events,)
-        request.checks.append(_events(piece, [self._epoll_event(event) for event in listed]))
+        request.checks.append(events_equal(piece, [self._epoll_event(event) for event in listed]))
 
     def _poll(self, request: Request, arguments: list[Expression]) -> None:
         listed, count, timeout = arguments
@@ -417,7 +402,7 @@ class CallCompiler:
             fd, events, revents = (self._part(part, name) for name in ("fd", "events", "revents"))
             fds[8 * at] = fd
             data += struct.pack("<ihh", 0, events, 0)
-            request.checks.append(_equals("revents", piece, 8 * at + 6, "<h", revents))
+            request.checks.append(equals("revents", piece, 8 * at + 6, "<h", revents))
         request.memory[piece] = Memory(data, {}, fds, out=True)
         request.arguments.append(("m", piece))
         self._int(request, count, timeout)
@@ -427,75 +412,3 @@ class CallCompiler:
         if value is None:
             raise ValueError
         return self.value(value)
-
-
-# --- what must have come back ---------------------------------------------------------------------------
-
-Expected = int | dict[str, int] | None
-_ERROR_FIELDS = ("ee_errno", "ee_origin", "ee_type", "ee_code", "ee_info", "ee_data")
-
-
-def _equals(name: str, piece: int, offset: int, form: str, expected: int) -> Check:
-    def check(answer: Answer, tolerance_ns: int) -> str:
-        (seen,) = struct.unpack_from(form, answer.memory[piece], offset)
-        return "" if seen == expected else f"{name}: expected {expected}, seen {seen}"
-
-    return check
-
-
-def _events(piece: int, expected: list[bytes]) -> Check:
-    def check(answer: Answer, tolerance_ns: int) -> str:
-        for at, wanted in enumerate(expected[: max(answer.result, 1)]):
-            seen = answer.memory[piece][12 * at : 12 * at + 12]
-            if seen != wanted:
-                texts = ["events=0x{:x} fd={}".format(*struct.unpack("<IQ", event)) for event in (wanted, seen)]
-                return f"event {at + 1}: expected {texts[0]}, seen {texts[1]}"
-        return ""
-
-    return check
-
-
-def _controls(header: int, control: int, expected: list[tuple[int, int, Expected]]) -> Check:
-    def check(answer: Answer, tolerance_ns: int) -> str:
-        (length,) = struct.unpack_from("<Q", answer.memory[header], 40)
-        seen = _parted(answer.memory[control][:length])
-        names = [f"level {level} type {kind}" for level, kind, _ in expected]
-        found = [f"level {level} type {kind}" for level, kind, _ in seen]
-        if names != found:
-            return f"control messages: expected {', '.join(names) or 'none'}; seen {', '.join(found) or 'none'}"
-        for (_, _, wanted), (_, _, data) in zip(expected, seen, strict=True):
-            if difference := _control_difference(wanted, data, answer.start_ns, tolerance_ns):
-                return difference
-        return ""
-
-    return check
-
-
-def _parted(data: bytes) -> list[tuple[int, int, bytes]]:
-    """The control messages (CMSG_NXTHDR)."""
-    found, at = [], 0
-    while at + 16 <= len(data):
-        length, level, kind = struct.unpack_from("<Qii", data, at)
-        if length < 16:
-            break
-        found.append((level, kind, data[at + 16 : at + length]))
-        at += (length + 7) & ~7
-    return found
-
-
-def _control_difference(wanted: Expected, data: bytes, start_ns: int, tolerance_ns: int) -> str:
-    if wanted is None:
-        return ""
-    if isinstance(wanted, int):
-        seen = int.from_bytes(data[:4], "little", signed=True)
-        return "" if seen == wanted else f"cmsg_data: expected {wanted}, seen {seen}"
-    if "scm_sec" in wanted or "scm_nsec" in wanted:
-        seconds, nanoseconds = struct.unpack_from("<qq", data.ljust(16, b"\0"))
-        at = wanted.get("scm_sec", 0) * 1_000_000_000 + wanted.get("scm_nsec", 0)
-        off = seconds * 1_000_000_000 + nanoseconds - start_ns - at
-        return "" if abs(off) <= tolerance_ns else f"time stamp: expected {at} ns, {off:+d} ns off"
-    values = dict(zip(_ERROR_FIELDS, struct.unpack_from("<IBBBxII", data.ljust(16, b"\0")), strict=True))
-    for name, value in wanted.items():
-        if values[name] != value & 0xFFFFFFFF:
-            return f"{name}: expected {value}, seen {values[name]}"
-    return ""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from .answers import Answer
 from .asserts import failed, memory_info, tcp_info
-from .calls import Answer
 from .compile import START_NS, Program, Step
 from .packets import ECN, OPTION_NAMES, Seen, flag_bits, options_of, parse, text_of
 from .record import Begun, Record
