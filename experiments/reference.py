@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
+from netwarp.core.frozen import from_json
 from netwarp.core.numbers import fixed, readable
 from netwarp.core.outputs import Claim
-from netwarp.core.types import from_json
 from netwarp.core.units import counted
 from netwarp.engine.bundles import bundle
 from netwarp.engine.run_directory import open_run

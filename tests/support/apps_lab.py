@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from netwarp.core.types import CapturePoint, Cell, Event, Flow, Link, LinkImpairment, Node, PrimarySwitch
+from netwarp.core.link_types import Link, LinkImpairment
+from netwarp.core.types import CapturePoint, Cell, Event, Flow, Node, PrimarySwitch
 from netwarp.core.types import Path as FlowPath
 from netwarp.testbed.compile import Clock, compile_cell
 from netwarp.testbed.steps import Step

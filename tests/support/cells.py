@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from netwarp.core.types import CapturePoint, Cell, Event, Flow, Link, LinkImpairment, Node, Path
+from netwarp.core.link_types import Link, LinkImpairment
+from netwarp.core.types import CapturePoint, Cell, Event, Flow, Node, Path
 
 MS, S = 1_000_000, 1_000_000_000
 SLOW = LinkImpairment(one_way_delay_ns=200 * MS, rate_bit_s=500_000, queue_packets=50)

@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from netwarp.core.types import Cell, Flow, Link, LinkImpairment, Outcome
+from netwarp.core.link_types import Link, LinkImpairment
+from netwarp.core.types import Cell, Flow, Outcome
 from netwarp.core.types import Path as FlowPath
 from netwarp.experiment import load_spec
 from netwarp.guestkernel import find_kernel

@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 import zstandard
-from netwarp.core.types import CapturePoint, Cell, Event, Flow, Link, LinkImpairment, Node
+from netwarp.core.link_types import Link, LinkImpairment
+from netwarp.core.types import CapturePoint, Cell, Event, Flow, Node
 from netwarp.core.types import Path as FlowPath
 from netwarp.measure.cell import CellDir, analyze_cell
 from netwarp.store.app_records import Summary

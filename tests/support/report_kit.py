@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from netwarp.core.types import Cell, CellOutcome, Measurement, Outcome, to_json
+from netwarp.core.frozen import to_json
+from netwarp.core.types import Cell, CellOutcome, Measurement, Outcome
 from netwarp.experiment import parse_spec
 from netwarp.plan import make_plan
 from netwarp.plan.types import Plan

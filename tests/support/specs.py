@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from netwarp.core.errors import SpecError
-from netwarp.core.types import Cell, LinkImpairment
+from netwarp.core.link_types import LinkImpairment
+from netwarp.core.types import Cell
 from netwarp.experiment import Spec, parse_spec
 from netwarp.plan import make_plan
 from netwarp.plan.types import Plan

@@ -8,7 +8,8 @@ from pathlib import Path
 from msgspec.structs import replace
 from netwarp.captures import Capture, read_captures
 from netwarp.captures.tcp import TcpConnection, analyze_tcp
-from netwarp.core.types import Cell, Event, LinkImpairment
+from netwarp.core.link_types import LinkImpairment
+from netwarp.core.types import Cell, Event
 
 from support.apps_lab import FLOW, MS, Record, Run, S, make_cell, run, with_arguments
 

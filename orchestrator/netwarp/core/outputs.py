@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from .types import Frozen
+from .frozen import Frozen
 
 Levels = dict[str, tuple[str, ...]]
 """A selector: factor -> the levels it may have ("-": where the factor does not apply). All must match.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from .types import DirectionName, Frozen
+from .frozen import Frozen
+from .link_types import DirectionName
 
 ScheduleAction = Literal["drop", "duplicate", "reorder"]
 UNDISTURBED = "none"

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from .ip_families import IpFamily
-from .types import DirectionName
+from .link_types import DirectionName
 
 
 class LinkEnds(Protocol):
-    """A link as the router needs it: its name and the two nodes it joins; `forward` leads from a to b (`types.Link`
-    is one).
+    """A link as the router needs it: its name and the two nodes it joins; `forward` leads from a to b
+    (`link_types.Link` is one).
     """
 
     @property

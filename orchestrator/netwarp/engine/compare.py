@@ -19,8 +19,9 @@ import msgspec
 
 from ..captures.first_difference import difference_of_files
 from ..core.errors import CaptureError, SpecError, StoreError
+from ..core.frozen import to_json
 from ..core.numbers import given, percent
-from ..core.types import Cell, Measurement, to_json
+from ..core.types import Cell, Measurement
 from ..measure.capture_point import capture_file
 from ..measure.cell import capture_digests
 from ..measure.cell_records import read_cell_records

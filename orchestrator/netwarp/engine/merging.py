@@ -13,7 +13,8 @@ from pathlib import Path
 import msgspec
 
 from ..core.errors import SpecError, StoreError
-from ..core.types import Cell, GuestKernel, Measurement, Outcome, to_json
+from ..core.frozen import to_json
+from ..core.types import Cell, GuestKernel, Measurement, Outcome
 from ..measure.cell import with_expressions
 from ..plan.make import BASE, ROBUSTNESS
 from ..plan.schedules import scheduled_cells

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from ..captures.native import Rows
+from ..core.link_types import DirectionName
 from ..core.schedule_levels import PacketPosition
-from ..core.types import Cell, DirectionName
+from ..core.types import Cell
 from ..core.wire import ACK, DATA, FIN, I_DATA, RST, SACK, SYN, chunk_name
 from ..testbed.layout import make_layout
 from .capture_point import CapturePoint, captured_links, read_point

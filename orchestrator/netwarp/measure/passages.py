@@ -17,8 +17,9 @@ import numpy as np
 from ..captures.capture import read_captures
 from ..captures.hop_joins import make_hop
 from ..captures.native import Bools, Floats, Ints, Rows
+from ..core.link_types import LinkImpairment
 from ..core.topology import Crossing, DirectedLink, NoRoute, crossings, find_route
-from ..core.types import Cell, Flow, LinkImpairment
+from ..core.types import Cell, Flow
 from ..core.types import Path as FlowPath
 from ..core.wire import ECN_MASK, ETHERNET_HEADER_BYTES
 from ..testbed.layout import Layout

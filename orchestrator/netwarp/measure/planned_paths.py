@@ -6,8 +6,9 @@ import dataclasses
 
 import numpy as np
 
+from ..core.link_types import Opportunities
 from ..core.topology import DirectedLink, NoRoute, find_route
-from ..core.types import FAULTS, Cell, Event, Flow, Opportunities, Path
+from ..core.types import FAULTS, Cell, Event, Flow, Path
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from ..core.types import CapturePoint, Link, Node
+from ..core.link_types import Link
+from ..core.types import CapturePoint, Node
 from ..experiment.grammar import RESOLVED
 from ..experiment.problems import Problems, nearest
 from ..experiment.toml_positions import Item

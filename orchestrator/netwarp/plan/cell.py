@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from ..core.ip_families import quiet_sysctls
+from ..core.link_types import Link, LinkImpairment, Slots
 from ..core.messages import Messages
 from ..core.metrics.expressions import fill_in, unfilled
 from ..core.outputs import expression_of
-from ..core.types import Cell, Event, Flow, GuestKernel, Link, LinkImpairment, Node, Slots
+from ..core.types import Cell, Event, Flow, GuestKernel, Node
 from ..experiment import Spec
 from ..experiment.fields import Reader
 from ..experiment.grammar import RESOLVED

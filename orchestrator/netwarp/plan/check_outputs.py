@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from ..core.frozen import to_json
 from ..core.outputs import (
     EXPERIMENT,
     FLOW,
@@ -23,7 +24,7 @@ from ..core.outputs import (
     TimeSeries,
     matches,
 )
-from ..core.types import Cell, to_json
+from ..core.types import Cell
 from ..experiment import Problems, Spec
 from ..experiment.factors import ExperimentSpec
 from ..experiment.toml_positions import Item

@@ -8,7 +8,8 @@ from typing import get_args
 
 import msgspec
 
-from ..core.types import Action, DirectionName, Event, Flow, Killed, Node
+from ..core.link_types import DirectionName
+from ..core.types import Action, Event, Flow, Killed, Node
 from ..experiment.fields import Reader
 from ..experiment.problems import nearest
 from .network import UnresolvedLink

@@ -10,7 +10,7 @@ from typing import get_args
 
 import msgspec
 
-from ..core.types import (
+from ..core.link_types import (
     AckThinning,
     Aqm,
     AqmKind,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..core.link_types import Link
 from ..core.topology import crossings
-from ..core.types import CapturePoint, Link, Measure
+from ..core.types import CapturePoint, Measure
 from ..experiment.fields import Reader
 from ..experiment.grammar import FAIR, MEASURE
 from ..experiment.problems import Problems, nearest

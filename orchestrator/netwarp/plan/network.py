@@ -14,7 +14,8 @@ from typing import get_args
 import msgspec
 
 from ..core.ip_families import IPV4, IPV6, FamilyName, IpFamily
-from ..core.types import DirectionName, Firewall, Link, LinkImpairment, Node, NodeKind
+from ..core.link_types import DirectionName, Firewall, Link, LinkImpairment
+from ..core.types import Node, NodeKind
 from ..experiment.fields import Reader
 from ..experiment.grammar import DIRECTION, LINK, NODE
 from ..experiment.merge import merge

@@ -9,8 +9,9 @@ from typing import Literal
 
 import msgspec
 
+from ..core.link_types import AckThinning, LinkImpairment, PacketRange, PacketRule
 from ..core.packet_kinds import KINDS
-from ..core.types import AckThinning, Flow, LinkImpairment, PacketRange, PacketRule
+from ..core.types import Flow
 from ..experiment.fields import Reader, check_keys, read_integer, read_quantity
 from ..experiment.grammar import DELAY_OF_A_PACKET, NUMBER_OF_A_PACKET, PACKET_RANGE
 from ..experiment.problems import Problems, nearest

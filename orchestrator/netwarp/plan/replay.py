@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.link_types import LinkImpairment
 from ..core.schedule_levels import BETWEEN
-from ..core.types import Cell, LinkImpairment
+from ..core.types import Cell
 from ..experiment import Spec
 from ..experiment.factors import DOES_NOT_APPLY
 from ..experiment.fields import LONGEST_LEVEL

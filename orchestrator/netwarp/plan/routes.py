@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from ..core.ip_families import IpFamily
+from ..core.link_types import DirectionName
 from ..core.topology import DirectedLink, NoRoute, find_route
-from ..core.types import DirectionName, Flow, Path, Protocol
+from ..core.types import Flow, Path, Protocol
 from ..experiment.arrivals import Arrivals
 from ..experiment.fields import Reader, read_span
 from ..experiment.grammar import FLOW, PATH, PHASE

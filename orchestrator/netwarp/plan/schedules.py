@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import msgspec
 
 from ..core.errors import SpecError
+from ..core.link_types import DirectionName, Link, LinkImpairment, PacketRule
 from ..core.schedule_levels import BETWEEN, ENDINGS, UNDISTURBED, PacketPosition, PacketSchedule, packets_of_level
-from ..core.types import Cell, DirectionName, Link, LinkImpairment, PacketRule
+from ..core.types import Cell
 from ..experiment.factors import DOES_NOT_APPLY
 from .packet_rules import NO_PACKET_NS
 from .types import Level, Plan, PlannedExperiment, PlannedFactor

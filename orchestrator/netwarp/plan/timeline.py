@@ -7,18 +7,8 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from ..core.types import (
-    FAULTS,
-    HOST_FAULTS,
-    OF_TRACE,
-    Action,
-    DirectionName,
-    Event,
-    Flow,
-    LinkImpairment,
-    Node,
-    Opportunities,
-)
+from ..core.link_types import DirectionName, LinkImpairment, Opportunities
+from ..core.types import FAULTS, HOST_FAULTS, OF_TRACE, Action, Event, Flow, Node
 from ..core.wire import ETHERNET_HEADER_BYTES
 from ..experiment.fields import Reader
 from ..experiment.grammar import DIRECTION, EVENT, REPEATED

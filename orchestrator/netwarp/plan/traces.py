@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from ..core.types import LinkImpairment, Opportunities
+from ..core.link_types import LinkImpairment, Opportunities
 from ..experiment.fields import Reader
 from ..experiment.grammar import DIRECTION, TRACE
 from ..experiment.traces import MS, TraceContent, find_trace, read_trace

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from ..core.frozen import Frozen
 from ..core.outputs import (
     FLOW,
     Answer,
@@ -25,7 +26,7 @@ from ..core.outputs import (
 )
 from ..core.schedule_levels import PacketSchedule
 from ..core.subjects import groups_of, links_of
-from ..core.types import Cell, Frozen
+from ..core.types import Cell
 
 PLAN_FORMAT = 1
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.invocation import command
+from ..core.link_types import LinkImpairment, Opportunities
 from ..core.numbers import given
-from ..core.types import LinkImpairment, Opportunities
 from ..experiment import list_profiles
 from ..experiment.problems import Problems
 from ..experiment.profiles import PROFILES, read_profile

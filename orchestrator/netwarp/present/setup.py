@@ -10,8 +10,9 @@ import msgspec
 from markupsafe import Markup
 
 from ..core.ip_families import IPV4
+from ..core.link_types import DirectionName, GilbertElliott, LinkImpairment, PacketRange, PacketRule
 from ..core.numbers import fixed, given, readable, with_unit
-from ..core.types import OF_TRACE, Cell, DirectionName, Event, GilbertElliott, LinkImpairment, PacketRange, PacketRule
+from ..core.types import OF_TRACE, Cell, Event
 from ..core.units import Kind, Quantity, counted, format_quantity, listed
 from ..store.environment import Environment
 from ..store.run_dir import read_json

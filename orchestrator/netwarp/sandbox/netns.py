@@ -12,8 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..core.errors import CellError
+from ..core.link_types import Link, LinkImpairment
 from ..core.scratch import scratch
-from ..core.types import Cell, GuestKernel, Link, LinkImpairment, Node, Problem
+from ..core.types import Cell, GuestKernel, Node, Problem
 from ..doctor.host import namespaces, netem
 from ..store.init_records import End
 from ..store.ndjson import last

@@ -22,8 +22,9 @@ import msgspec
 
 from ..core.built_programs import CELL_FILES, BuiltFile
 from ..core.errors import CellError, DiskFull, StoreError
+from ..core.frozen import to_json
 from ..core.numbers import given
-from ..core.types import Cell, CellOutcome, Check, Outcome, Problem, to_json
+from ..core.types import Cell, CellOutcome, Check, Outcome, Problem
 from ..store import init_records as init
 from ..store.compressed import compress
 from ..store.environment import Environment, HostLoad, Kernel

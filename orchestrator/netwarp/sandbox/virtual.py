@@ -16,7 +16,8 @@ import msgspec
 
 from ..core.built_programs import CELL_FILES
 from ..core.errors import CellError, SpecError
-from ..core.types import Cell, Flow, GuestKernel, LinkImpairment, Problem
+from ..core.link_types import LinkImpairment
+from ..core.types import Cell, Flow, GuestKernel, Problem
 from ..doctor import check_guest, check_virtual, memory_dir
 from ..guestkernel import KernelBuild
 from ..guestkernel.cache import asks_for_a_root, find_binary, list_kernels

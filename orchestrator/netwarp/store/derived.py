@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ..core.types import Frozen
+from ..core.frozen import Frozen
 
 Sampled = dict[str, list[float | None]]
 """Columns of samples: `t_s`, and others of the same length."""

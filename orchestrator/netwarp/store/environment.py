@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.types import Check, Frozen
+from ..core.frozen import Frozen
+from ..core.types import Check
 
 
 class Kernel(Frozen, frozen=True):

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from ..core.checkout import CHECKOUT, INSTALLED
-from ..core.types import Frozen
+from ..core.frozen import Frozen
 from ..core.version import __version__
 from .run_dir import FORMAT_VERSION
 

@@ -35,7 +35,7 @@ def kinds_of(base: type[R]) -> list[type[R]]:
 
 
 def decoder_of(base: type[R]) -> msgspec.json.Decoder[R]:
-    """A decoder of every kind below a base; made once a module, in one thread (core/types.from_json says why)."""
+    """A decoder of every kind below a base; made once a module, in one thread (core/frozen.from_json says why)."""
     return msgspec.json.Decoder(Union[tuple(kinds_of(base))])  # noqa: UP007 (of as many as there are)
 
 

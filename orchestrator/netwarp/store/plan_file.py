@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from ..core.errors import StoreError
-from ..core.types import from_json, to_json
+from ..core.frozen import from_json, to_json
 from ..plan.types import OUTPUTS, Outputs, Plan
 from .run_dir import RunDir, read_json, write_atomic, write_json
 

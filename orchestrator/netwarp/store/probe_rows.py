@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.types import Frozen
+from ..core.frozen import Frozen
 
 
 class ProbeRow(Frozen, frozen=True):

@@ -16,8 +16,9 @@ from typing import IO, TypeVar
 import msgspec
 
 from ..core.errors import DiskFull, StoreError
+from ..core.frozen import Frozen, from_json, to_json
 from ..core.processes import await_end_of_users
-from ..core.types import Cell, CellOutcome, Frozen, Outcome, from_json, to_json
+from ..core.types import Cell, CellOutcome, Outcome
 from . import compressed
 from .packs import SUFFIX, PackedPath, Packs, archives
 

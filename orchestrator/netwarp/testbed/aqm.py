@@ -11,7 +11,7 @@ import math
 import struct
 from collections.abc import Mapping
 
-from ..core.types import Aqm, LinkImpairment
+from ..core.link_types import Aqm, LinkImpairment
 from .qdiscs import ETHERNET_HEADER_BYTES, QdiscStage, attribute, attributes_of
 
 KINDS = ("red", "codel", "fq_codel", "pie", "cake", "dualpi2")

@@ -19,7 +19,8 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..core.types import Frozen, Opportunities
+from ..core.frozen import Frozen
+from ..core.link_types import Opportunities
 from .bpf import assemble
 from .packet_classifier import ETHERNET_HEADER_BYTES
 from .packet_program import MARKS, SETTINGS, STATE

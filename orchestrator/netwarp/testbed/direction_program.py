@@ -9,7 +9,8 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..core.types import OF_TRACE, AckThinning, Cell, Check, DirectionName, LinkImpairment, Opportunities
+from ..core.link_types import AckThinning, DirectionName, LinkImpairment, Opportunities
+from ..core.types import OF_TRACE, Cell, Check
 from ..store.init_records import Bpf
 from . import messages
 from .bpf import program_tags

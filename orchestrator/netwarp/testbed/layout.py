@@ -18,8 +18,9 @@ from types import MappingProxyType
 
 from ..core.errors import SpecError
 from ..core.ip_families import IPV4, IPV6, IpFamily, canonical
+from ..core.link_types import DirectionName, Link, LinkImpairment
 from ..core.topology import next_edges
-from ..core.types import Cell, DirectionName, Flow, Link, LinkImpairment
+from ..core.types import Cell, Flow
 from .messages import Device
 
 Devices = Mapping[tuple[str, str, str], Device]

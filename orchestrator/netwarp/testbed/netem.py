@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import msgspec
 
-from ..core.types import GilbertElliott, LinkImpairment, Slots
+from ..core.link_types import GilbertElliott, LinkImpairment, Slots
 from .qdiscs import ETHERNET_HEADER_BYTES, TICK_NS, QdiscStage, attribute, attributes_of, size_table, size_text
 
 PROBABILITY_ONE = 0xFFFFFFFF

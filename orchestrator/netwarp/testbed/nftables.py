@@ -23,7 +23,8 @@ from pyroute2.netlink.nfnetlink.nftsocket import (
     nft_table_msg,
 )  # fmt: skip
 
-from ..core.types import Check, Frozen
+from ..core.frozen import Frozen
+from ..core.types import Check
 from .messages import AF_INET, AF_UNSPEC, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REQUEST, Request, encode
 
 APPEND = 0x800

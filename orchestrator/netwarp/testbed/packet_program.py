@@ -15,8 +15,10 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ..core.frozen import Frozen
 from ..core.ip_families import IPV4, IpFamily
-from ..core.types import AckThinning, Flow, Frozen, LinkImpairment, PacketRange, PacketRule
+from ..core.link_types import AckThinning, LinkImpairment, PacketRange, PacketRule
+from ..core.types import Flow
 from .ack_thinning import SLOTS as THINNING_SLOTS
 from .ack_thinning import THINNED, thinning
 from .bpf import assemble

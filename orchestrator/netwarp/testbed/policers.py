@@ -10,7 +10,9 @@ import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ..core.types import Cell, Check, DirectionName, Frozen, Policer
+from ..core.frozen import Frozen
+from ..core.link_types import DirectionName, Policer
+from ..core.types import Cell, Check
 from . import messages
 from .layout import Interface, Layout
 from .messages import INGRESS, TCA_ACT_KIND, TCA_ACT_OPTIONS, TCA_KIND, TCA_MATCHALL_ACT, TCA_OPTIONS, Request

@@ -16,7 +16,8 @@ from __future__ import annotations
 import struct
 from typing import ClassVar
 
-from ..core.types import Frozen, LinkImpairment
+from ..core.frozen import Frozen
+from ..core.link_types import LinkImpairment
 
 TCA_STAB = 8
 _BASE = 1

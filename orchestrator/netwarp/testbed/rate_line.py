@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..core.types import Cell, DirectionName, LinkImpairment, Opportunities
+from ..core.link_types import DirectionName, LinkImpairment, Opportunities
+from ..core.types import Cell
 from . import messages
 from .layout import Interface, Layout
 from .messages import Device, Request

@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
+from ..core.frozen import Frozen
 from ..core.ip_families import IPV4, IPV6
-from ..core.types import Check, Frozen
+from ..core.types import Check
 from ..store import init_records as init
 from ..store.ndjson import of_kind
 from .aqm import KINDS as AQM_KINDS

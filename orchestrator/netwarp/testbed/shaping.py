@@ -20,7 +20,8 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from ..core.types import Cell, DirectionName, Event, LinkImpairment
+from ..core.link_types import DirectionName, LinkImpairment
+from ..core.types import Cell, Event
 from .aqm import AqmQdisc, aqm_stage
 from .delivery_program import DeliveryProgram
 from .direction_program import DirectionProgram, delivery_programs, direction_programs

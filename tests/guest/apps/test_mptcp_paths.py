@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from netwarp.captures import read_captures
 from netwarp.captures.mptcp import MptcpConnection, analyze_mptcp
-from netwarp.core.types import Event, LinkImpairment
+from netwarp.core.link_types import LinkImpairment
+from netwarp.core.types import Event
 from support.apps_lab import MS, Run, S, make_cell, run
 
 SHAPE = LinkImpairment(one_way_delay_ns=20 * MS, rate_bit_s=2_000_000, queue_packets=40)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from netwarp.core.types import Event, LinkImpairment
+from netwarp.core.link_types import LinkImpairment
+from netwarp.core.types import Event
 from support.apps_lab import MS, Run, S, make_cell, run, with_arguments
 
 LOSSY = LinkImpairment(rate_bit_s=10_000_000, one_way_delay_ns=10 * MS, queue_packets=50, loss_ratio=0.01)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from netwarp.core.executables import find_executable
-from netwarp.core.types import Event, LinkImpairment
+from netwarp.core.link_types import LinkImpairment
+from netwarp.core.types import Event
 from netwarp.testbed.steps import Step
 from support.apps_lab import FLOW, MS, Options, S, make_cell, run
 

@@ -7,7 +7,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from netwarp.core.types import Event, LinkImpairment
+from netwarp.core.link_types import LinkImpairment
+from netwarp.core.types import Event
 from support.apps_lab import MS, Run, S, apps, make_cell, run, with_arguments, without
 
 SLOW = LinkImpairment(one_way_delay_ns=200 * MS, rate_bit_s=500_000, queue_packets=50)

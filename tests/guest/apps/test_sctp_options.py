@@ -6,7 +6,8 @@ import itertools
 from pathlib import Path
 
 import pytest
-from netwarp.core.types import Event, LinkImpairment
+from netwarp.core.link_types import LinkImpairment
+from netwarp.core.types import Event
 from support.apps_lab import MS, Options, Run, S, make_cell, run
 
 FAST = LinkImpairment(one_way_delay_ns=10 * MS, rate_bit_s=20_000_000, queue_packets=100)

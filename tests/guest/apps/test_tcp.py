@@ -6,7 +6,8 @@ import errno
 from pathlib import Path
 
 import pytest
-from netwarp.core.types import Event, LinkImpairment
+from netwarp.core.link_types import LinkImpairment
+from netwarp.core.types import Event
 from support.apps_lab import MS, Run, S, make_cell, run, with_arguments, without
 
 SLOW = LinkImpairment(one_way_delay_ns=200 * MS, rate_bit_s=500_000, queue_packets=50)

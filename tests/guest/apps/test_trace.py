@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from netwarp.core.types import Cell, Event, LinkImpairment
+from netwarp.core.link_types import LinkImpairment
+from netwarp.core.types import Cell, Event
 from netwarp.measure.cell_records import kernel_counters
 from netwarp.measure.kernel_samples import PathTrace, path_traces, read_trace
 from netwarp.store.init_records import Proc

@@ -18,7 +18,8 @@ import pytest
 from netwarp.captures import Capture, read_captures
 from netwarp.captures.sctp import SctpAssociation, analyze_sctp
 from netwarp.captures.sctp.transmissions import NEVER
-from netwarp.core.types import Cell, Event, LinkImpairment
+from netwarp.core.link_types import LinkImpairment
+from netwarp.core.types import Cell, Event
 from netwarp.testbed.compile import Clock, compile_cell
 from netwarp.testbed.steps import Step, step
 from support import cell_init_kit as kit

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from netwarp.core.types import Cell, LinkImpairment, Outcome
+from netwarp.core.link_types import LinkImpairment
+from netwarp.core.types import Cell, Outcome
 from netwarp.engine.execute import execute
 from netwarp.measure.calibration import VIRTUAL, generic_probes, judge_profile
 from netwarp.sandbox import VirtualBackend

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from netwarp.core.types import Cell, LinkImpairment, Opportunities, Outcome, Policer, Slots
+from netwarp.core.link_types import LinkImpairment, Opportunities, Policer, Slots
+from netwarp.core.types import Cell, Outcome
 from netwarp.engine.execute import execute
 from netwarp.guestkernel.cache import recorded_release
 from netwarp.guestkernel.recipe import release_numbers

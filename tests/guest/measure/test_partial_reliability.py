@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from netwarp.captures import read_captures
-from netwarp.core.types import LinkImpairment
+from netwarp.core.link_types import LinkImpairment
 from netwarp.measure.capture_point import HOST_TABLES, CapturePoint
 from netwarp.measure.delivery import delivered, messages_of
 from netwarp.measure.flow_packets import packets_at_both_ends

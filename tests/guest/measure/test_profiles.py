@@ -7,7 +7,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from netwarp.core.types import Cell, LinkImpairment, Outcome
+from netwarp.core.link_types import LinkImpairment
+from netwarp.core.types import Cell, Outcome
 from netwarp.engine.execute import execute
 from netwarp.measure.calibration import VIRTUAL, WALL, Budget, Probe, judge_profile, netem_probes, profile_probes
 from netwarp.present.profile_table import profile_lines

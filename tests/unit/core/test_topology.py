@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from netwarp.core.link_types import Link, LinkImpairment
 from netwarp.core.topology import DirectedLink, NoRoute, find_route
-from netwarp.core.types import CapturePoint, Cell, Link, LinkImpairment, Node
+from netwarp.core.types import CapturePoint, Cell, Node
 from netwarp.testbed.layout import Layout, make_layout
 
 PLAIN = LinkImpairment()

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import msgspec
-from netwarp.core.types import Cell, from_json, to_json
+from netwarp.core.frozen import from_json, to_json
+from netwarp.core.types import Cell
 from support.cells import two_path_cell
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from netwarp.core.errors import DiskFull
-from netwarp.core.types import Cell, CellOutcome, Check, Measurement, Outcome, to_json
+from netwarp.core.frozen import to_json
+from netwarp.core.types import Cell, CellOutcome, Check, Measurement, Outcome
 from netwarp.engine.cell_tasks import analyze_one
 from netwarp.store.run_dir import CellDir, read_json
 from support.recorded_cell import START, make_cell, make_directory, write

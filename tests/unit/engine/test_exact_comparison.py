@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import zstandard
 from netwarp.cli import main
-from netwarp.core.types import Measurement, to_json
+from netwarp.core.frozen import to_json
+from netwarp.core.types import Measurement
 from netwarp.engine.compare import content, matched
 from netwarp.store.run_dir import RunDir, read_json
 from support.report_kit import plan_of, put, spec_text, write_run

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from netwarp.core.errors import SpecError
+from netwarp.core.frozen import to_json
 from netwarp.core.messages import Law, Messages
-from netwarp.core.types import Cell, Flow, reversed_flow, to_json
+from netwarp.core.types import Cell, Flow, reversed_flow
 from netwarp.experiment.read_messages import read_message_file
 from netwarp.plan import make_plan
 from netwarp.testbed.message_files import message_files, rows_of

@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 from netwarp.cli import main
-from netwarp.core.types import Cell, Flow, Program, from_json, to_json
+from netwarp.core.frozen import from_json, to_json
+from netwarp.core.types import Cell, Flow, Program
 from netwarp.sandbox.cell_verdict import asked_to_end
 from netwarp.sandbox.choose import Chosen
 from netwarp.sandbox.netns import NetnsBackend

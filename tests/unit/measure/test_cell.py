@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 import zstandard
 from netwarp.core.errors import CaptureError
+from netwarp.core.link_types import Link
 from netwarp.core.metrics.catalogue import METRICS
-from netwarp.core.types import Event, Link, Program
+from netwarp.core.types import Event, Program
 from netwarp.measure.cell import analyze_cell
 from netwarp.measure.delivery import SentMessages
 from netwarp.measure.kernel_samples import time_weighted_mean

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 import zstandard
-from netwarp.core.types import CapturePoint, Link
+from netwarp.core.link_types import Link
+from netwarp.core.types import CapturePoint
 from netwarp.core.types import Path as FlowPath
 from netwarp.store.app_records import Options, Summary
 from netwarp.store.init_records import Capture as CaptureRecord

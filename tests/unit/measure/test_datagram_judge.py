@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 from netwarp.core.ip_families import IPV6
-from netwarp.core.types import GilbertElliott, LinkImpairment
+from netwarp.core.link_types import GilbertElliott, LinkImpairment
 from netwarp.measure.calibration import (
     ON_THE_WALL_CLOCK,
     VIRTUAL,

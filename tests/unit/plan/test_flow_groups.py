@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from netwarp.core.errors import SpecError
-from netwarp.core.types import to_json
+from netwarp.core.frozen import to_json
 from netwarp.experiment.flow_groups import matching
 from netwarp.plan.group_words import group_lines
 from support.specs import BASE, cell_of, plan_of, problems_of, replaced

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from netwarp.core.types import Cell, GuestKernel, to_json
+from netwarp.core.frozen import to_json
+from netwarp.core.types import Cell, GuestKernel
 from netwarp.engine.planning import plan_experiment
 from netwarp.guestkernel import build_kernel
 from netwarp.plan import make_plan

@@ -6,7 +6,8 @@ import re
 from collections import Counter
 
 import pytest
-from netwarp.core.types import Cell, Link
+from netwarp.core.link_types import Link
+from netwarp.core.types import Cell
 from netwarp.experiment import load_spec
 from netwarp.plan import make_plan
 from netwarp.plan.types import Plan

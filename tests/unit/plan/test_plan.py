@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from netwarp.core.errors import SpecError
-from netwarp.core.types import Cell, from_json, to_json
+from netwarp.core.frozen import from_json, to_json
+from netwarp.core.types import Cell
 from netwarp.core.units import parse_quantity
 from netwarp.experiment import EXAMPLE_SPEC, load_spec, parse_spec
 from netwarp.plan import make_plan

@@ -6,7 +6,8 @@ import math
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from netwarp.core.types import Cell, from_json, to_json
+from netwarp.core.frozen import from_json, to_json
+from netwarp.core.types import Cell
 from netwarp.plan import make_plan
 from netwarp.plan.types import Plan
 from support.specs import BASE, spec_of

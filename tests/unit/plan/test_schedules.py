@@ -7,9 +7,10 @@ import itertools
 import msgspec
 import pytest
 from netwarp.core.errors import SpecError
+from netwarp.core.link_types import PacketRule
 from netwarp.core.outputs import matches
 from netwarp.core.schedule_levels import PacketPosition, packets_of_level
-from netwarp.core.types import Cell, PacketRule
+from netwarp.core.types import Cell
 from netwarp.plan import make_plan
 from netwarp.plan.replay import replay_spec
 from netwarp.plan.schedules import children, directions_of, most_cells, scheduled_cells, undisturbed, with_cells

@@ -10,7 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 from netwarp.core.errors import SpecError
-from netwarp.core.types import Cell, Event, LinkImpairment, Opportunities, from_json, to_json
+from netwarp.core.frozen import from_json, to_json
+from netwarp.core.link_types import LinkImpairment, Opportunities
+from netwarp.core.types import Cell, Event
 from netwarp.experiment.traces import read_trace
 from netwarp.measure.planned_paths import capacity_bit_s, opportunities_bit_s
 from netwarp.plan import make_plan

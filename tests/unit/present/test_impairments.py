@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from netwarp.core.types import (
+from netwarp.core.link_types import (
     AckThinning,
     Aqm,
     GilbertElliott,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from netwarp.core.types import Agent, Link, LinkImpairment, Node, Outcome
+from netwarp.core.link_types import Link, LinkImpairment
+from netwarp.core.types import Agent, Node, Outcome
 from netwarp.sandbox.cell_verdict import check_times, judge
 from netwarp.sandbox.virtual import VIRTUAL_LATENESS_NS
 from netwarp.store.app_records import Error, Start

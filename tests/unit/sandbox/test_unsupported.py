@@ -9,7 +9,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from netwarp.core.types import Cell, LinkImpairment, Outcome
+from netwarp.core.link_types import LinkImpairment
+from netwarp.core.types import Cell, Outcome
 from netwarp.sandbox.netns import NetnsBackend
 from netwarp.sandbox.virtual import newer_needed
 from netwarp.store.run_dir import RunDir

@@ -6,7 +6,8 @@ import math
 
 import msgspec
 import pytest
-from netwarp.core.types import Cell, from_json, to_json
+from netwarp.core.frozen import from_json, to_json
+from netwarp.core.types import Cell
 from netwarp.measure.groups.counters import aqm_metrics
 from netwarp.testbed.aqm import AqmQdisc, aqm_stage, idle_table
 from netwarp.testbed.compile import Clock, compile_cell

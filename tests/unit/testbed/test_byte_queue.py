@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 
 import pytest
-from netwarp.core.types import Cell, from_json, to_json
+from netwarp.core.frozen import from_json, to_json
+from netwarp.core.types import Cell
 from netwarp.testbed.compile import Clock, compile_cell
 from netwarp.testbed.netem import Netem
 from netwarp.testbed.qdiscs import Tbf, attributes_of, overhead_of, sending_ns, size_table, tbf_stage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from netwarp.core.types import LinkImpairment
+from netwarp.core.link_types import LinkImpairment
 from netwarp.testbed.compile import Clock, Compiled, compile_cell
 from netwarp.testbed.messages import CHANGE, Device, class_dump, htb_class
 from netwarp.testbed.netem import ORDERING_BYTE_S

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 from netwarp.core.errors import SpecError
-from netwarp.core.types import Cell, Event, Link, LinkImpairment, Node
+from netwarp.core.link_types import Link, LinkImpairment
+from netwarp.core.types import Cell, Event, Node
 from netwarp.store.init_records import Dump
 from netwarp.testbed import messages
 from netwarp.testbed.compile import AskedDump, Clock, Compiled, compile_cell

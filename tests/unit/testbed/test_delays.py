@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from netwarp.core.types import LinkImpairment
+from netwarp.core.link_types import LinkImpairment
 from netwarp.testbed.netem import ORDERING_BYTE_S, delay_stage, overtakers, quantiles, rate_stage, table
 
 MS = 10**6

@@ -11,8 +11,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from netwarp.core.frozen import from_json, to_json
 from netwarp.core.ip_families import FAMILIES, IPV4, IPV6
-from netwarp.core.types import Cell, Link, LinkImpairment, Node, from_json, to_json
+from netwarp.core.link_types import Link, LinkImpairment
+from netwarp.core.types import Cell, Node
 from netwarp.testbed import messages
 from netwarp.testbed.compile import Clock, Compiled, compile_cell
 from netwarp.testbed.layout import make_layout

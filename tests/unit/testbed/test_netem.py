@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netwarp.core.types import GilbertElliott, LinkImpairment
+from netwarp.core.link_types import GilbertElliott, LinkImpairment
 from netwarp.testbed.netem import PROBABILITY_ONE, Netem, black_hole, delay_stage, probability, rate_stage, table
 from netwarp.testbed.qdiscs import attributes_of
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 from netwarp.core.errors import SpecError
-from netwarp.core.types import LinkImpairment, PacketRange, PacketRule, to_json
+from netwarp.core.frozen import to_json
+from netwarp.core.link_types import LinkImpairment, PacketRange, PacketRule
 from netwarp.experiment import load_spec
 from netwarp.plan import make_plan
 from netwarp.testbed.bpf import assemble, program_tags

@@ -6,7 +6,9 @@ import struct
 
 import msgspec
 import pytest
-from netwarp.core.types import AckThinning, Cell, Policer, Slots, from_json, to_json
+from netwarp.core.frozen import from_json, to_json
+from netwarp.core.link_types import AckThinning, Policer, Slots
+from netwarp.core.types import Cell
 from netwarp.testbed.compile import Clock, compile_cell
 from netwarp.testbed.netem import Netem
 from netwarp.testbed.policers import Police, decode_policers, police

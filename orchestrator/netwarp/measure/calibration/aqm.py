@@ -19,8 +19,9 @@ import numpy as np
 
 from ...captures.native import Bools, Floats, Ints
 from ...core.errors import CaptureError
+from ...core.link_types import Aqm
 from ...core.numbers import given
-from ...core.types import Aqm, Flow
+from ...core.types import Flow
 from ...store.probe_rows import ProbeRow
 from .datagram_probes import APART_NS, MS, PORTS, START_NS, S, probe_cell, read_link, send_words, sending_flow
 from .datagrams import Probe, Way, Z, chi_square, chi_square_bound, share

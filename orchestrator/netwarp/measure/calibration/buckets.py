@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...core.types import Link, LinkImpairment, Opportunities, Policer, Slots
+from ...core.link_types import Link, LinkImpairment, Opportunities, Policer, Slots
 from ...store.probe_rows import ProbeRow
 from .datagram_probes import MS, PORTS, START_NS, S, probe_cell, send_words, sending_flow
 from .datagrams import Probe, Way

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from ...captures.native import Floats
+from ...core.link_types import LinkImpairment
 from ...core.numbers import given
-from ...core.types import LinkImpairment
 from ...core.wire import ETHERNET_HEADER_BYTES
 from ...store.probe_rows import Curve, ProbeRow
 from ...testbed.netem import overtakers

@@ -16,8 +16,9 @@ from pathlib import Path
 
 import msgspec
 
+from ...core.link_types import Link, LinkImpairment, Opportunities
 from ...core.numbers import given
-from ...core.types import Action, CapturePoint, Cell, Event, Flow, Link, LinkImpairment, Node, Opportunities, Program
+from ...core.types import Action, CapturePoint, Cell, Event, Flow, Node, Program
 from ...core.types import Path as FlowPath
 from ...core.wire import ETHERNET_HEADER_BYTES
 from ...experiment import parse_spec

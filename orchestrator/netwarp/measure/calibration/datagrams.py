@@ -19,7 +19,8 @@ from ...captures.capture import read_captures
 from ...captures.hop_joins import NOWHERE, match_packets
 from ...captures.native import Bools, Floats, Ints, Rows
 from ...core.errors import CaptureError
-from ...core.types import Cell, GilbertElliott, LinkImpairment
+from ...core.link_types import GilbertElliott, LinkImpairment
+from ...core.types import Cell
 from ...core.wire import UDP
 from ...store.probe_rows import ProbeRow
 from ...testbed.netem import distribution_of, quantiles, spread_ns

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ...core.types import Event, Link, LinkImpairment, PacketRange, PacketRule
+from ...core.link_types import Link, LinkImpairment, PacketRange, PacketRule
+from ...core.types import Event
 from ...core.wire import ETHERNET_HEADER_BYTES
 from ...store.probe_rows import ProbeRow
 from .datagram_probes import BRACKET_NS, MS, PORTS, START_NS, Budget, S, probe_cell, send_words, sending_flow

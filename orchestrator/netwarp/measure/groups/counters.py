@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...core.types import Cell, Check, DirectionName, Flow, Policer
+from ...core.link_types import DirectionName, Policer
+from ...core.types import Cell, Check, Flow
 from ...core.wire import CE, ECN_MASK
 from ...store import compressed
 from ...store.app_records import Freeze, Retransmit, read_app_log

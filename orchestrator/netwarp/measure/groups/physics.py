@@ -16,8 +16,9 @@ import numpy as np
 from ...captures.capture import take_rows
 from ...captures.hop_joins import NOWHERE, match_packets
 from ...captures.native import Bools, Floats, Ints, Rows
+from ...core.link_types import LinkImpairment
 from ...core.timer_wheel import slot_s
-from ...core.types import Cell, Flow, LinkImpairment
+from ...core.types import Cell, Flow
 from ...core.wire import ETHERNET_HEADER_BYTES
 from ..delivery import aborted_ns
 from ..flow_packets import FlowPackets

@@ -6,7 +6,8 @@ import dataclasses
 import math
 from typing import Literal
 
-from ...core.types import LINK_FAULTS, Cell, Event, Flow, Link
+from ...core.link_types import Link
+from ...core.types import LINK_FAULTS, Cell, Event, Flow
 from ..planned_paths import faults_met, links_of, route_of
 
 SYSCTL = "net.sctp."

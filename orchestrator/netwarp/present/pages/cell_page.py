@@ -9,8 +9,9 @@ from typing import Any
 
 import msgspec
 
+from ...core.link_types import Link
 from ...core.numbers import DASH, SCALED, with_unit
-from ...core.types import Cell, Check, Link
+from ...core.types import Cell, Check
 from ...core.units import Kind, Quantity, format_quantity
 from ...store import compressed
 from ...store.derived import CellSeries, Pages
