@@ -1,12 +1,16 @@
 """Settings of SCTP's ends, inferred from recorded captures whose kernel had Linux' own values."""
 
+import contextlib
+import random
 from pathlib import Path
 
 import pytest
 from netwarp.captures import read_captures
 from netwarp.captures.sctp.settings import InferredSetting, infer_settings
+from netwarp.core.errors import CaptureError
 from netwarp.engine.captures import explain_captures
-from support.captures import recorded
+from netwarp.present.captures.explanation_words import explanation_text
+from support.captures import plain, recorded
 
 LINUX = {
     "rto_initial": 3.0,
@@ -71,3 +75,17 @@ def test_tcp_has_a_course_too() -> None:
     (explained,) = explain_captures(recorded("tcp", "a", ("p1",))).connections
     assert "connects" in explained.moments[0].text
     assert explained.settings == ()
+
+
+@pytest.mark.parametrize(("name", "link"), [("sctp", "p1"), ("sctp", "p2"), ("bundle", "p1"), ("tcp", "p1")])
+def test_a_damaged_capture_is_explained_or_refused(name: str, link: str, tmp_path: Path) -> None:
+    whole = plain(recorded(name, "a", (link,))[0])[:60_000]
+    for seed in range(15):
+        draw = random.Random(seed)
+        damaged = bytearray(whole[: draw.randrange(24, len(whole))])
+        for _ in range(draw.choice([1, 30, 1000])):
+            damaged[draw.randrange(24, len(damaged))] = draw.randrange(256)
+        (tmp_path / "damaged.pcap").write_bytes(damaged)
+        with contextlib.suppress(CaptureError):
+            for explained in explain_captures([tmp_path / "damaged.pcap"]).connections:
+                assert explanation_text(explained)

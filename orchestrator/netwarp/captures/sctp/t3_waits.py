@@ -93,9 +93,8 @@ def t3_waits(association: Association) -> list[Wait]:
         asked = ours & (beats.path == left) & (beats.time_ns >= sample_ns) & (beats.time_ns < at_ns)
         silent = asked & (beats.answered_ns > at_ns)
         earlier = sum(1 for wait in result if wait.path == left and wait.time_ns > sample_ns)
-        unclear = bool(silent.any()) or len(before) - 1 > earlier + sum(
-            1 for wait in result if wait.path == left and wait.time_ns <= sample_ns
-        )
+        told = sum(1 for wait in result if wait.path == left)
+        unclear = bool(silent.any()) or len(before) - 1 > told
         result.append(
             Wait(at_ns, left, least_ns, at_ns - start_ns, None if unclear else earlier, sampled=sample_ns >= 0)
         )
