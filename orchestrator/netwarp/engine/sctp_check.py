@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..core.errors import SpecError
 from ..core.numbers import given, in_short, percent
 from ..core.timer_wheel import LATENESS_RATIO
-from ..core.units import Quantity, format_quantity, parse_quantity
+from ..core.units import Quantity, QuantityError, format_quantity, parse_quantity
 from ..experiment.sctp_sides import Side, read_side
 from .events import Progress, no_progress
 from .run_directory import Run
@@ -109,10 +111,23 @@ def check_sctp(
     """
     a, b = (read_side(side) if isinstance(side, str) else side for side in (a, b))
     network = network or SctpNetwork()
-    done = run(check_spec(a, b, network), out=out, seed=seed, jobs=jobs, progress=progress)
+    try:
+        done = run(check_spec(a, b, network), out=out, seed=seed, jobs=jobs, progress=progress)
+    except (SpecError, QuantityError) as error:
+        raise SpecError(_of_the_sides(str(error))) from error
     found = list(_findings(done, a, b, network))
     worst = sorted((each for each in found if each.weight), key=lambda each: -each.weight)
     return SctpCheck(a, b, done, tuple(worst), tuple(each for each in found if not each.weight))
+
+
+def _of_the_sides(problems: str) -> str:
+    """Problems of the spec in words of the command: "B's rto_min is above rto_max"."""
+    words = re.sub(r"[^\n]*?\bflow\.s\.(sender|receiver)\.(\w+):", _whose, problems)
+    return re.sub(r" \(first seen in the cell [^)]*\)", "", words)
+
+
+def _whose(match: re.Match[str]) -> str:
+    return f"{'A' if match[1] == 'sender' else 'B'}'s {match[2]}"
 
 
 def check_spec(a: Side, b: Side, network: SctpNetwork) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import SpecError
+from ..core.units import QuantityError, parse_quantity
 from .options import OPTIONS
 from .problems import Problems, nearest
 from .profiles import ROLES, STACKS, names_in, read_stack
@@ -64,8 +65,21 @@ def read_side(text: str) -> Side:
         key, equals, value = (word.strip() for word in part.partition("="))
         if not equals or key not in SETTINGS:
             raise SpecError(f'"{part[:60]}" is no setting of SCTP{nearest(key, SETTINGS)}; for example rto_min=300ms')
-        settings[key], sources[key] = (int(value) if value.isdecimal() else value), "the command line"
+        settings[key], sources[key] = _typed(key, value), "the command line"
     return Side(side.name, side.title, settings, sources, side.ignored)
+
+
+def _typed(key: str, value: str) -> object:
+    """The value as a spec has it. Raises SpecError where a quantity is none."""
+    option = OPTIONS[key]
+    if option.field.kinds and not (option.off and value == "off"):
+        try:
+            parse_quantity(value, option.field.kinds[0])
+        except QuantityError as error:
+            example = option.field.example.strip('"').replace(" ", "")
+            raise SpecError(f"{key}={value[:40]}: is no such value; for example {key}={example}") from error
+        return value
+    return int(value) if value.isdecimal() else value
 
 
 def products() -> list[str]:
