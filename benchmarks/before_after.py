@@ -1,4 +1,4 @@
-"""What cells cost with an earlier netwarp and with this checkout, in turns, on the same kernel.
+"""Measures the cost of cells with an earlier netwarp and with this checkout, in turns, on the same kernel.
 
     .venv/bin/python benchmarks/before_after.py --before 85724fd2
 

@@ -1,4 +1,4 @@
-"""How well the settings of SCTP's ends are inferred from captures (docs/signalling.md).
+"""Measures how often the settings inferred from captures of SCTP hold the ends' own (docs/signalling.md).
 
 Draws cells (settings, network, traffic and fault at random from a seed), runs them in virtual time, infers each end's
 settings from the captures of both hosts without looking at the cell, and compares.

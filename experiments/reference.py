@@ -326,7 +326,7 @@ def verdicts_page() -> str:
 
 _NUMBER = r"[+−-]?\d[\d.,]*"
 RESULT = re.compile(rf"(?<![\w.,-]){_NUMBER}(?:(?:,| to| and| or)\s+{_NUMBER})*\s?%|(?<![\w.])\d[\d.]*\s+times\b")
-"""What looks like a measured number: a share, or a multiple."""
+"""A text that looks like a measured number: a share, or a multiple."""
 
 
 def typed(name: str) -> list[str]:

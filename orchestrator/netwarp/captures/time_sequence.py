@@ -1,4 +1,4 @@
-"""What a connection sent, sent again, acknowledged and allowed over time: as rows, and as series of one direction."""
+"""Time-sequence data of a connection (sent, sent again, acknowledged, allowed): as rows, and as series of one way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where cells run: worker processes of this machine, or the workers of a dask cluster and their tasks."""
+"""The workers that run cells: processes of this machine, or those of a dask cluster and their tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the sender's kernel says of itself: the samples of its socket, and its tracepoints.
+"""The account of the sender's kernel: the samples of its socket, and its tracepoints.
 
 apps/trace.bin (docs/formats.md) has the congestion state of each path at every SACK (sctp:sctp_probe_path) or segment
 (tcp:tcp_probe), before the kernel processed that packet. apps/cell-init/trace_buffer.h has the same layout.

@@ -1,4 +1,4 @@
-"""What the plan says of a flow's paths: the faults that it meets, and the capacity over time."""
+"""A flow's paths by the plan: the faults that it meets, and the capacity over time."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The data packets that a sender sent and the acknowledgements it received: when what arrived had been sent, the bytes
-outstanding, the packets of each round trip. The same columns for TCP and SCTP.
+"""The data packets that a sender sent and the acknowledgements it received, in the same columns for TCP and SCTP; from
+them the times at which arrived data had been sent, the bytes outstanding, and the packets of each round trip.
 """
 
 from __future__ import annotations

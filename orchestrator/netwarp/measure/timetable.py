@@ -1,4 +1,4 @@
-"""When each message of a flow was due, and its size: by an interval (apps/traffic/schedule.h), by the list of the cell
+"""The due time and the size of each message of a flow: by an interval (apps/traffic/schedule.h), by the cell's list
 (core/messages.py), or so long after a message of the other end was delivered.
 """
 

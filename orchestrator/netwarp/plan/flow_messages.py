@@ -1,4 +1,4 @@
-"""What the ends of a flow send: its messages, and those of `reverse`, the other direction of the same connection."""
+"""The messages of a flow's ends: its own, and those of `reverse`, the other direction of the same connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a spec asks to be measured ([measure]), and the captures that this needs beside those of the hosts."""
+"""The measurements that a spec asks for ([measure]), and the captures that they need beside those of the hosts."""
 
 from __future__ import annotations
 

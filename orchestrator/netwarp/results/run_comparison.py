@@ -1,4 +1,4 @@
-"""What comes out of comparing two runs: how they were made, their cells, their numbers, and their first packets that
+"""The result of comparing two runs: how they were made, their cells, their numbers, and their first packets that
 differ. `netwarp compare`, `agree` and `verify` each print a part of it.
 """
 

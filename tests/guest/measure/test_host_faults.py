@@ -1,4 +1,4 @@
-"""What happens to hosts, addresses and middle boxes, in the captures at both ends: TCP, SCTP, MPTCP."""
+"""Faults of hosts, addresses and middle boxes, in the captures at both ends: TCP, SCTP, MPTCP."""
 
 from __future__ import annotations
 

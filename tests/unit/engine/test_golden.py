@@ -1,4 +1,4 @@
-"""What is kept of each kernel where cells are exact: the tables of the READMEs, what differs, golden captures."""
+"""The records of each kernel where cells are exact: the tables of the READMEs, what differs, golden captures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the senders of a group are spawned: not while another flow of the cell starts or stops, which would be late."""
+"""The starts of a group's senders: not while another flow of the cell starts or stops, which would be late."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long each retransmission timer (T3) that ran out had run, as its sender's capture shows it.
+"""Lengths of the retransmission timers (T3) that ran out, as the capture at their sender shows them.
 
 A kernel's timer is late, never early, by up to one tick and an eighth of its length (Linux' timer wheel; the 10 ms of
 usrsctp's ticks lie within).

@@ -1,4 +1,4 @@
-"""What the player in the guest reports (drill.ndjson; docs/formats.md), as types."""
+"""The records of the player in the guest (drill.ndjson; docs/formats.md), as types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened in a run of a script, as text and as a capture."""
+"""The events of a script's run, as text and as a capture."""
 
 from __future__ import annotations
 
