@@ -10,16 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ..captures.sctp.t3_waits import TICK_NS
 from ..core.errors import SpecError
-from ..core.timer_wheel import LATENESS_RATIO
 from ..core.units import Quantity, format_quantity, parse_quantity
 from .events import Progress, no_progress
 from .run_directory import Run
 from .running import run
+from .sctp_cells import answered_in_time, latest_ns, needless_share, values_by_cell
 
 MS = 1_000_000
-TICK_NS = 10 * MS
-LATEST = 1 + LATENESS_RATIO
 FLOORS = (50, 80, 100, 150, 200, 300, 400, 500, 700, 1000)
 CEILINGS = (100, 200, 300, 400, 500, 700, 900, 1000, 1500, 2000, 3000, 5000, 10_000, 30_000, 60_000)
 DELAYS = (10, 20, 40, 60, 80, 120, 200)
@@ -86,7 +85,7 @@ class Settings:
         """The longest time from a repair to new data at the other end: a T3 that was set just before the repair, as
         late as timers are, and the way.
         """
-        return self.rto_max_ns * LATEST + TICK_NS + rtt_ns
+        return latest_ns(self.rto_max_ns) + rtt_ns
 
     @property
     def survives_ns(self) -> int:
@@ -99,7 +98,7 @@ class Settings:
 
     def fits(self, rtt_ns: int) -> bool:
         """Whether a single message is acknowledged before its T3 expires."""
-        return self.rto_min_ns > self.sack_delay_ns * LATEST + rtt_ns + TICK_NS
+        return answered_in_time(self.rto_min_ns, self.sack_delay_ns, rtt_ns)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -235,28 +234,22 @@ def advice_spec(chosen: list[Settings], budget: SctpBudget) -> dict[str, Any]:
 
 
 def _shown(done: Run, chosen: list[Settings], budget: SctpBudget) -> Iterator[Shown]:
-    values: dict[str, dict[tuple[str, str], float | None]] = {}
-    for row in done.table("measurements"):
-        value = row["value"]
-        assert value is None or isinstance(value, float)
-        values.setdefault(str(row["cell_id"]), {})[str(row["flow"]), str(row["metric"])] = value
+    values = values_by_cell(done)
     rows = list(done.table("cells"))
     for number, settings in enumerate(chosen, 1):
         mine = [row for row in rows if row["settings"] == f"s{number}"]
         backs, shares, lost = [], [], 0
         whole = all(row["outcome"] == "COMPLETED" for row in mine)
         for row in mine:
-            found = values.get(str(row["cell_id"]), {})
+            found = values[str(row["cell_id"])]
             if str(row["case"]).startswith("cut"):
                 again = [found.get((flow, "recovery_time_s")) for flow in ("s", "s.back")]
                 backs += [value for value in again if value is not None]
                 ended = [found.get(key) for key in (("s", "loss_noticed_s"), ("s.back", "gave_up_after_fault_s"))]
                 lost += any(value is not None for value in ended) or None in again
             else:
-                for flow in ("s", "s.back"):
-                    twice, sent = found.get((flow, "spurious_retransmissions")), found.get((flow, "messages"))
-                    if twice is not None and sent:
-                        shares.append(twice / sent)
+                known = [needless_share(found, flow) for flow in ("s", "s.back")]
+                shares += [share for share in known if share is not None]
         yield Shown(
             settings=settings,
             back_ns=max(backs) * 1e9 if backs and whole else None,

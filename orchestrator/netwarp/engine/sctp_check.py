@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..captures.sctp.t3_waits import LATE, TICK_NS
 from ..core.errors import SpecError
 from ..core.numbers import given, in_short, percent
-from ..core.timer_wheel import LATENESS_RATIO
 from ..core.units import Quantity, QuantityError, format_quantity, parse_quantity
 from ..experiment.sctp_sides import Side, read_side
 from .events import Progress, no_progress
 from .run_directory import Run
 from .running import run
+from .sctp_cells import Values, answered_in_time, latest_ns, needless_share, values_by_cell
 
 FAULT_S = 20
 QUIET_S, BUSY_S = 600, 120
@@ -33,11 +34,10 @@ GAPS = {"quiet": "1 s", "busy": "50 ms"}
 """Mean gaps between messages, each way, of the cells so called."""
 USUAL_GAP = "200 ms"
 FORMAT = 1
-TICK_NS = 10_000_000
-LATEST = 1 + LATENESS_RATIO
 LINUX = {"rto_min": "1 s", "sack_delay": "200 ms"}
 
-Values = Mapping[str, Mapping[tuple[str, str], float | None]]
+Cases = Mapping[str, Values]
+"""By the level of the factor `case`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -230,10 +230,10 @@ def _fitting(sender: Side, receiver: Side, network: SctpNetwork) -> tuple[str | 
     rtt, floor, delay = (
         _ns(text) for text in (network.rtt, _setting(sender, "rto_min"), _setting(receiver, "sack_delay"))
     )
-    if floor > delay * LATEST + rtt + TICK_NS:
+    if answered_in_time(floor, delay, rtt):
         return None, None
-    least = _round(delay * LATEST + rtt + 2 * TICK_NS, up=True)
-    most = (floor - rtt - 2 * TICK_NS) / LATEST
+    least = _round(latest_ns(delay) + rtt + TICK_NS, up=True)
+    most = (floor - rtt - 2 * TICK_NS) / LATE
     return least, _round(most, up=False) if most >= TICK_NS else None
 
 
@@ -246,18 +246,13 @@ def _ns(text: str) -> float:
 
 
 def _round(value_ns: float, *, up: bool) -> str:
-    step = TICK_NS
-    return format_quantity(Quantity("time", step * (int(value_ns // step) + up)))
+    return format_quantity(Quantity("time", TICK_NS * (int(value_ns // TICK_NS) + up)))
 
 
 def _findings(done: Run, a: Side, b: Side, network: SctpNetwork) -> Iterator[Finding]:
     ids = {str(row["case"]): str(row["cell_id"]) for row in done.table("cells")}
-    cases = {cell: case for case, cell in ids.items()}
-    values: dict[str, dict[tuple[str, str], float | None]] = {case: {} for case in ids}
-    for row in done.table("measurements"):
-        value = row["value"]
-        assert value is None or isinstance(value, float)
-        values[cases[str(row["cell_id"])]][str(row["flow"]), str(row["metric"])] = value
+    measured = values_by_cell(done)
+    values = {case: measured[cell] for case, cell in ids.items()}
     for row in done.table("cells"):
         if row["outcome"] != "COMPLETED":
             unknown = f"what happens in {row['case']} is unknown: its cell is {row['outcome']}, {row['reason']}"
@@ -270,16 +265,16 @@ def _findings(done: Run, a: Side, b: Side, network: SctpNetwork) -> Iterator[Fin
     yield from _start(values, ids)
 
 
-def _share(values: Values, case: str, flow: str) -> float | None:
-    """Needless retransmissions a message."""
-    again, sent = (values.get(case, {}).get((flow, name)) for name in ("spurious_retransmissions", "messages"))
-    return None if again is None or not sent else again / sent
+def _shares(values: Cases, cases: Iterable[str], flow: str) -> dict[str, float]:
+    """Needless retransmissions a message, of those cases that tell."""
+    known = {case: needless_share(values.get(case, {}), flow) for case in cases}
+    return {case: share for case, share in known.items() if share is not None}
 
 
-def _needless(values: Values, ids: Mapping[str, str], a: Side, b: Side, network: SctpNetwork) -> Iterator[Finding]:
+def _needless(values: Cases, ids: Mapping[str, str], a: Side, b: Side, network: SctpNetwork) -> Iterator[Finding]:
     """Messages that were sent twice although nothing was lost."""
     for way, flow, sender, receiver, (who, peer) in (("a", "s", a, b, "AB"), ("b", "s.back", b, a, "BA")):
-        shares = {case: share for case in GAPS if (share := _share(values, case, flow)) is not None}
+        shares = _shares(values, GAPS, flow)
         if not shares:
             continue
         case = max(shares, key=lambda each: shares[each])
@@ -294,14 +289,14 @@ def _needless(values: Values, ids: Mapping[str, str], a: Side, b: Side, network:
         )
         least, most = _fitting(sender, receiver, network)
         tried = [
-            (words, [share for each in GAPS if (share := _share(values, f"{what}-{way}-{each}", flow)) is not None])
+            (words, _shares(values, (f"{what}-{way}-{each}" for each in GAPS), flow))
             for what, words in (("sack", f"{peer}'s sack_delay to {most}"), ("rto", f"{who}'s rto_min to {least}"))
         ]
-        said = [f"set {words} (run: {percent(max(found), 2)} sent twice)" for words, found in tried if found]
+        said = [f"set {words} (run: {percent(max(found.values()), 2)} sent twice)" for words, found in tried if found]
         yield Finding(text, shares[case], (ids[case],), ", or ".join(said))
 
 
-def _outages(values: Values, ids: Mapping[str, str]) -> Iterator[Finding]:
+def _outages(values: Cases, ids: Mapping[str, str]) -> Iterator[Finding]:
     tried = [length for length in CUTS if f"cut-{length:g}s" in ids]
     lost = {length: min(gone) for length in tried if (gone := _ended(values, f"cut-{length:g}s"))}
     kept = [length for length in tried if length not in lost and _flows_again(values, length) is not None]
@@ -324,14 +319,14 @@ def _outages(values: Values, ids: Mapping[str, str]) -> Iterator[Finding]:
         yield Finding(text, weight, (ids[f"cut-{length:g}s"],), "a smaller rto_max shortens that" if weight else "")
 
 
-def _flows_again(values: Values, length: float) -> float | None:
+def _flows_again(values: Cases, length: float) -> float | None:
     """From the repair of an outage to the first new data, in the slower direction; None: one had none."""
     found = [values[f"cut-{length:g}s"].get((flow, "recovery_time_s")) for flow in ("s", "s.back")]
     known = [value for value in found if value is not None]
     return max(known) if len(known) == len(found) else None
 
 
-def _ended(values: Values, case: str) -> list[tuple[float, str]]:
+def _ended(values: Cases, case: str) -> list[tuple[float, str]]:
     """When after the fault an end gave the association up, and which; or when A heard that it was over."""
     found = values[case]
     ends = [(found.get((flow, "gave_up_after_fault_s")), who) for flow, who in (("s", "A"), ("s.back", "B"))]
@@ -340,7 +335,7 @@ def _ended(values: Values, case: str) -> list[tuple[float, str]]:
     return gone or ([] if heard is None else [(heard, "B")])
 
 
-def _stuck(values: Values, ids: Mapping[str, str]) -> Iterator[Finding]:
+def _stuck(values: Cases, ids: Mapping[str, str]) -> Iterator[Finding]:
     dead = {who: after for after, who in _ended(values, "dead")}
     if "dead" in ids:
         said = [
@@ -372,7 +367,7 @@ def _stuck(values: Values, ids: Mapping[str, str]) -> Iterator[Finding]:
                 yield Finding(f"{what}: a message waits {in_short(max(known), 's')} at most", 0, (ids[case],))
 
 
-def _restart(values: Values, ids: Mapping[str, str]) -> Iterator[Finding]:
+def _restart(values: Cases, ids: Mapping[str, str]) -> Iterator[Finding]:
     if "restart" in ids:
         back = values["restart"].get(("s", "reconnect_time_s"))
         text = f"B restarts, {RESTART_S} s long: "
@@ -390,10 +385,9 @@ def _restart(values: Values, ids: Mapping[str, str]) -> Iterator[Finding]:
             yield Finding(f"{text}the association stays", 0, (ids["reader-stops"],))
 
 
-def _start(values: Values, ids: Mapping[str, str]) -> Iterator[Finding]:
+def _start(values: Cases, ids: Mapping[str, str]) -> Iterator[Finding]:
     for case, what in (("init-lost", "INIT"), ("cookie-lost", "COOKIE ECHO")):
         if case in ids and (took := values[case].get(("s", "setup_time_s"))) is not None:
             text = f"with the first {what} lost the association is up after {in_short(took, 's')}"
-            yield Finding(
-                text, 0.05 if took > 1.5 else 0, (ids[case],), "a smaller rto_initial of A" if took > 1.5 else ""
-            )
+            slow = took > SLOW_START_S
+            yield Finding(text, 0.05 if slow else 0, (ids[case],), "a smaller rto_initial of A" if slow else "")
