@@ -11,13 +11,13 @@ import csv
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, get_args
 
 from ..core.messages import Law
-from .fields import NAME, Field, Reader, check_keys, quantity
+from .fields import Field, Reader, check_keys, quantity
 from .laws import LAWS, read_law
 from .problems import Problems
+from .side_files import SideFile
 from .toml_positions import Item
 
 Process = Literal["poisson", "regular"]
@@ -181,31 +181,8 @@ def read_sizes(text: str) -> list[tuple[int, float]]:
     return table
 
 
-def with_size_files(item: Item, folder: Path, files: dict[str, bytes], problems: Problems) -> Item:
-    """The document with every `arrivals.size.file`, a file beside the spec, read into rows; `files` gets its bytes."""
-    if isinstance(item.value, list):
-        return item.with_value([with_size_files(child, folder, files, problems) for child in item.value])
-    if not isinstance(item.value, dict):
-        return item
-    read = {key: with_size_files(child, folder, files, problems) for key, child in item.value.items()}
-    named = item.get("file")
-    if item.key.endswith("arrivals.size") and named is not None and isinstance(named.value, str):
-        read["file"] = _read(named, folder / named.value, files, problems)
-    return item.with_value(read)
+def _rows_of_sizes(content: bytes) -> list[tuple[int, float]]:
+    return read_sizes(content.decode("utf-8"))
 
 
-def _read(item: Item, path: Path, files: dict[str, bytes], problems: Problems) -> Item:
-    name = str(item.value)
-    stem, _, kind = name.rpartition(".")
-    if kind not in ("csv", "txt") or not NAME.fullmatch(stem) or not path.is_file():
-        problems.add(item, f'"{name[:60]}" is no .csv or .txt file beside the spec; for example file = "sizes.csv"')
-        return item
-    try:
-        if path.stat().st_size > LARGEST_FILE_BYTES:
-            raise ValueError(f"is larger than {LARGEST_FILE_BYTES} bytes")
-        files[name] = path.read_bytes()
-        table = read_sizes(files[name].decode("utf-8"))
-    except ValueError as error:  # UnicodeDecodeError is one
-        problems.add(item, f"{name} {error}")
-        return item
-    return item.with_value([item.with_value([item.with_value(size), item.with_value(share)]) for size, share in table])
+SIZE_FILE = SideFile(("arrivals.size",), "file", ("csv", "txt"), "sizes.csv", LARGEST_FILE_BYTES, _rows_of_sizes)

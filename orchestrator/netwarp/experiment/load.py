@@ -23,20 +23,21 @@ from ..core.outputs import (
     TimeSeries,
     Word,
 )
-from .arrivals import with_size_files
+from .arrivals import SIZE_FILE
 from .factors import ExperimentSpec, FactorSpec, check_conditions, layers, read_experiments, read_factors, with_flows
 from .fields import NAME, check_keys
 from .grammar import RESOLVED, TOP
 from .loops import expand_outputs
 from .merge import merge
-from .page_flows import with_archives
+from .page_flows import HAR_FILE
 from .problems import Problems, nearest
 from .profiles import shown
 from .published_numbers import read_published
 from .read_claims import FILE, ClaimReader
-from .read_messages import with_message_files
+from .read_messages import MESSAGE_FILE
 from .read_outputs import OutputReader, OwnMetric, known_metrics, read_metrics
 from .sections import check_references, read_overrides
+from .side_files import with_side_files
 from .toml_positions import Item, parse_toml, read_bounded
 from .traces import with_trace_files
 
@@ -150,8 +151,8 @@ def read_spec(
     document = expand_outputs(document, problems)
     overrides = read_overrides(document, sets, problems)
     document = merge(document, overrides)
-    for read_files in (with_archives, with_size_files, with_message_files):
-        document, overrides = (read_files(item, folder, files, problems) for item in (document, overrides))
+    for kind in (HAR_FILE, SIZE_FILE, MESSAGE_FILE):
+        document, overrides = (with_side_files(item, kind, folder, files, problems) for item in (document, overrides))
     for item in (document, overrides):
         with_trace_files(item, folder, files, problems)
     filled = {key: child for key, child in document.table().items() if key in RESOLVED}

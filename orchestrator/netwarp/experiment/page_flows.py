@@ -17,15 +17,15 @@ import math
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
 from ..core.types import OptionValue, Protocol
-from .fields import NAME, Field, Reader, check_keys, quantity, read_quantity
+from .fields import Field, Reader, check_keys, quantity, read_quantity
 from .options import LONGEST_LIST
 from .problems import Problems
+from .side_files import SideFile
 from .toml_positions import Item
 
 S = 10**9
@@ -315,40 +315,17 @@ def _think_ns(page: _Page, after: _Page) -> int:
     return max(0, round(passed * 1000 - max(page.page_timings.on_load or 0, 0) * 1e6))  # -1: not known
 
 
-def with_archives(item: Item, folder: Path, files: dict[str, bytes], problems: Problems) -> Item:
-    """The document with every `page.har`, a file beside the spec, read into a table; `files` gets their bytes."""
-    if isinstance(item.value, list):
-        return item.with_value([with_archives(child, folder, files, problems) for child in item.value])
-    if not isinstance(item.value, dict):
-        return item
-    read = {key: with_archives(child, folder, files, problems) for key, child in item.value.items()}
-    har = item.get("har")
-    if item.key.rpartition(".")[2] == "page" and har is not None and isinstance(har.value, str):
-        read["har"] = _read(har, folder / har.value, files, problems)
-    return item.with_value(read)
-
-
-def _read(item: Item, path: Path, files: dict[str, bytes], problems: Problems) -> Item:
-    """A list with one [HTML, objects..., think_ns or -1] a page, at the file's position in the spec."""
-    name = str(item.value)
-    stem, _, kind = name.rpartition(".")
-    if kind != "har" or not NAME.fullmatch(stem) or not path.is_file():
-        problems.add(item, f'"{name[:60]}" is no .har file beside the spec; for example har = "today.har"')
-        return item
-    try:
-        if path.stat().st_size > LARGEST_FILE_BYTES:
-            raise ValueError(f"is larger than {LARGEST_FILE_BYTES} bytes")
-        files[name] = path.read_bytes()
-        pages = read_har(files[name])
-    except ValueError as error:
-        problems.add(item, f"{name} {error}")
-        return item
+def _rows_of_har(content: bytes) -> list[tuple[int, ...]]:
+    """Of each page: HTML, objects..., think_ns or -1."""
+    pages = read_har(content)
     thinks = (NOT_KNOWN if page.think_ns is None else page.think_ns for page in pages)
-    rows = ((page.html_bytes or 0, *page.object_bytes, think) for page, think in zip(pages, thinks, strict=True))
-    return item.with_value([item.with_value([item.with_value(number) for number in row]) for row in rows])
+    return [(page.html_bytes or 0, *page.object_bytes, think) for page, think in zip(pages, thinks, strict=True)]
+
+
+HAR_FILE = SideFile(("page",), "har", ("har",), "today.har", LARGEST_FILE_BYTES, _rows_of_har)
 
 
 def pages_of(item: Item) -> list[PageSizes]:
-    """The pages that with_archives() put in place of a file's name."""
+    """The pages that stand in place of a file's name."""
     rows = [[int(str(number.value)) for number in row.items()] for row in item.items()]
     return [PageSizes(row[0], tuple(row[1:-1]), None if row[-1] == NOT_KNOWN else row[-1]) for row in rows]

@@ -10,14 +10,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from pathlib import Path
 
 from ..core.messages import MOST_MESSAGES, Law, Messages, Row
 from ..core.types import OptionValue
-from .fields import NAME, Field, Reader, check_keys, quantity
+from .fields import Field, Reader, check_keys, quantity
 from .laws import LAWS, SIZES, TIMES, read_law
 from .options import LONGEST_LIST, SCHEDULE
 from .problems import Problems
+from .side_files import SideFile
 from .toml_positions import Item
 
 US, S = 1000, 10**9
@@ -45,7 +45,7 @@ REVERSE: dict[str, Field] = {
 TIMED = ("gaps", "think", "file")
 """Keys that say when messages are due; one of them, or none."""
 _ROWS = "\0"
-"""Begins the text that with_message_files() puts in place of a file's name: no file's name has it."""
+"""Begins the text that stands in place of a file's name once the file is read: no file's name has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,34 +192,8 @@ def _message(cells: list[str], columns: int, unit: int, line: int) -> Row:
     return int(time * unit), size, stream
 
 
-def with_message_files(item: Item, folder: Path, files: dict[str, bytes], problems: Problems) -> Item:
-    """The document with every file of `messages` and `reverse`, which stands beside the spec, read into its place;
-    `files` gets their bytes.
-    """
-    if isinstance(item.value, list):
-        return item.with_value([with_message_files(child, folder, files, problems) for child in item.value])
-    if not isinstance(item.value, dict):
-        return item
-    read = {key: with_message_files(child, folder, files, problems) for key, child in item.value.items()}
-    file = item.get("file")
-    if item.key.rpartition(".")[2] in ("messages", "reverse") and file is not None and isinstance(file.value, str):
-        read["file"] = _read(file, folder, files, problems)
-    return item.with_value(read)
+def _text_of_messages(content: bytes) -> str:
+    return _ROWS + " ".join(f"{at}:{size}:{stream}" for at, size, stream in read_message_file(content))
 
 
-def _read(item: Item, folder: Path, files: dict[str, bytes], problems: Problems) -> Item:
-    name = str(item.value)
-    stem, _, kind = name.rpartition(".")
-    path = folder / name
-    if kind != "csv" or not NAME.fullmatch(stem) or not path.is_file():
-        problems.add(item, f'"{name[:60]!r}" is no .csv file beside the spec; for example file = "voice.csv"')
-        return item
-    try:
-        if path.stat().st_size > LARGEST_FILE_BYTES:
-            raise ValueError(f"is larger than {LARGEST_FILE_BYTES} bytes")
-        files[name] = path.read_bytes()
-        rows = read_message_file(files[name])
-    except ValueError as error:
-        problems.add(item, f"{name} {error}")
-        return item
-    return item.with_value(_ROWS + " ".join(f"{at}:{size}:{stream}" for at, size, stream in rows))
+MESSAGE_FILE = SideFile(("messages", "reverse"), "file", ("csv",), "voice.csv", LARGEST_FILE_BYTES, _text_of_messages)

@@ -1,0 +1,69 @@
+"""Files beside a spec whose content takes the place of their name in the document: pages, messages, sizes of flows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .fields import NAME
+from .problems import Problems
+from .toml_positions import Item, Scalar
+
+Content = Scalar | Sequence["Content"]
+
+
+@dataclass(frozen=True, slots=True)
+class SideFile:
+    """A key that names such a file. tables: where it stands, by the last words of the table's own key ("page").
+
+    kinds: endings of the file's name. read: from its bytes to what stands in its place; raises ValueError with what is
+    wrong with the file.
+    """
+
+    tables: tuple[str, ...]
+    key: str
+    kinds: tuple[str, ...]
+    example: str
+    largest_bytes: int
+    read: Callable[[bytes], Content]
+
+
+def with_side_files(item: Item, which: SideFile, folder: Path, files: dict[str, bytes], problems: Problems) -> Item:
+    """The document with every file of this key read into its place; `files` gets their bytes."""
+    if isinstance(item.value, list):
+        return item.with_value([with_side_files(child, which, folder, files, problems) for child in item.value])
+    if not isinstance(item.value, dict):
+        return item
+    read = {key: with_side_files(child, which, folder, files, problems) for key, child in item.value.items()}
+    named = item.get(which.key)
+    here = any(f".{item.key}".endswith(f".{table}") for table in which.tables)
+    if here and named is not None and isinstance(named.value, str):
+        read[which.key] = _read(named, which, folder, files, problems)
+    return item.with_value(read)
+
+
+def _read(item: Item, which: SideFile, folder: Path, files: dict[str, bytes], problems: Problems) -> Item:
+    name = str(item.value)
+    stem, _, kind = name.rpartition(".")
+    path = folder / name
+    if kind not in which.kinds or not NAME.fullmatch(stem) or not path.is_file():
+        kinds = " or ".join(f".{each}" for each in which.kinds)
+        said = f'"{name[:60]}" is no {kinds} file beside the spec'
+        problems.add(item, f'{said}; for example {which.key} = "{which.example}"')
+        return item
+    try:
+        if path.stat().st_size > which.largest_bytes:
+            raise ValueError(f"is larger than {which.largest_bytes} bytes")
+        files[name] = path.read_bytes()
+        return _in_place(item, which.read(files[name]))
+    except ValueError as error:
+        problems.add(item, f"{name} {error}")
+        return item
+
+
+def _in_place(item: Item, content: Content) -> Item:
+    """The content at the position of the file's name, and so is every part of it."""
+    if isinstance(content, Scalar):
+        return item.with_value(content)
+    return item.with_value([_in_place(item, part) for part in content])
