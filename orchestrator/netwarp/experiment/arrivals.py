@@ -157,7 +157,10 @@ def read_sizes(text: str) -> list[tuple[int, float]]:
     ValueError.
     """
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    rows = list(csv.reader(lines))
+    try:
+        rows = list(csv.reader(lines))
+    except csv.Error as error:
+        raise ValueError(f"is no CSV: {error}") from error
     if rows and rows[0] and rows[0][0].strip() == "size_bytes":
         head, *rows = rows
         if [name.strip() for name in head] not in (["size_bytes"], ["size_bytes", "share"]):
@@ -182,7 +185,7 @@ def read_sizes(text: str) -> list[tuple[int, float]]:
 
 
 def _rows_of_sizes(content: bytes) -> list[tuple[int, float]]:
-    return read_sizes(content.decode("utf-8"))
+    return read_sizes(content.decode("utf-8-sig"))
 
 
 SIZE_FILE = SideFile(("arrivals.size",), "file", ("csv", "txt"), "sizes.csv", LARGEST_FILE_BYTES, _rows_of_sizes)

@@ -103,7 +103,7 @@ def test_a_published_distribution_is_met_at_its_points() -> None:
 
 
 def test_sizes_of_a_file(tmp_path: Path) -> None:
-    (tmp_path / "sizes.csv").write_text("size_bytes\n1000\n2000\n\n# a comment\n4000\n")
+    (tmp_path / "sizes.csv").write_text("\ufeffsize_bytes\n1000\n2000\n\n# a comment\n4000\n")  # as spreadsheets do
     text = SPEC.replace('"30 kB"', '{ file = "sizes.csv" }')
     spec = spec_of(text, tmp_path)
     assert {flow.total_bytes for cell in make_plan(spec).cells for flow in cell.flows} == {1000, 2000, 4000}
@@ -125,6 +125,7 @@ def test_sizes_of_a_file(tmp_path: Path) -> None:
         ("size_bytes,cdf\n1,1\n", "columns size_bytes and"),
         ("size_bytes,share\n1,0\n2,0.9\n", "end with the share 1"),
         ("size_bytes,share\n2,0\n1,1\n", "must rise"),
+        ("1" * 200_000, "is no CSV"),
     ],
 )
 def test_files_that_are_refused(text: str, said: str) -> None:
