@@ -140,11 +140,32 @@ SAMPLED = ("cwnd_bytes", "srtt_s", "ssthresh_bytes")
 """Series of a cell that are the kernel's own word: samples that the flow's sender asks it for."""
 
 
-OF_WINDOWS = (
-    *("share_ratio", "retransmitted_packets", "lost_packets", "loss_ratio", "queue_delay_mean_s", "queue_delay_p95_s"),
-    *("utilization_ratio", "jain_index", "running_flows"),
-)
-"""Series that a cell has by windows of time alone."""
+OF_WINDOWS = {
+    "share_ratio": "ratio",
+    "retransmitted_packets": "packets",
+    "lost_packets": "packets",
+    "loss_ratio": "ratio",
+    "queue_delay_mean_s": "s",
+    "queue_delay_p95_s": "s",
+    "utilization_ratio": "ratio",
+    "jain_index": "ratio",
+    "running_flows": "flows",
+}
+"""Series that a cell has by windows of time alone -> unit."""
+SERIES = {
+    "cwnd_bytes": "bytes",
+    "srtt_s": "s",
+    "ssthresh_bytes": "bytes",
+    "goodput_bit_s": "bit/s",
+    "throughput_bit_s": "bit/s",
+    "packets_s": "packets/s",
+    "data_packets_s": "packets/s",
+    "control_packets_s": "packets/s",
+    **OF_WINDOWS,
+}
+"""Series of a cell (derived/series.json, windows.json) -> unit. The first three: the kernel's own word (SCTP's
+threshold: traced).
+"""
 OF_THE_CELL = ("jain_index", "running_flows")
 """Series of a whole cell, without a flow."""
 

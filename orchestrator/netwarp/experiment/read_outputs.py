@@ -15,6 +15,7 @@ from ..core.outputs import (
     EXPERIMENT,
     FLOW,
     OF_WINDOWS,
+    SERIES,
     Answer,
     Cost,
     EventTable,
@@ -47,28 +48,6 @@ AXES_OF: dict[FigureKind, tuple[str, ...]] = {
 }
 """The axes of a figure of each kind; x and y are required where it has them."""
 RESERVED_TABLES = frozenset({"cells", "measurements", "claims", "claim_details", "schedules"})
-SERIES: dict[str, str] = {
-    "cwnd_bytes": "bytes",
-    "srtt_s": "s",
-    "ssthresh_bytes": "bytes",
-    "goodput_bit_s": "bit/s",
-    "throughput_bit_s": "bit/s",
-    "packets_s": "packets/s",
-    "data_packets_s": "packets/s",
-    "control_packets_s": "packets/s",
-    "share_ratio": "ratio",
-    "retransmitted_packets": "packets",
-    "lost_packets": "packets",
-    "loss_ratio": "ratio",
-    "queue_delay_mean_s": "s",
-    "queue_delay_p95_s": "s",
-    "utilization_ratio": "ratio",
-    "jain_index": "ratio",
-    "running_flows": "flows",
-}
-"""Series of a cell (derived/series.json, windows.json) -> unit. The first three: the kernel's own word (SCTP's
-threshold: traced).
-"""
 WINDOWED = ("goodput_bit_s", "throughput_bit_s")
 """Series that are by windows of time too."""
 PACKETS = 4

@@ -7,17 +7,13 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from ..captures.native import Floats, Ints
+from ..core.outputs import SERIES
 from ..core.types import Cell, Measure
 from ..store.derived import CellWindows, WindowSeries
 from .fairness import Windows
 from .observation import FlowObservation
 from .passages import Passages, rate_bit_s, shapes_over_time
 
-UNITS = {
-    "goodput_bit_s": "bit/s", "throughput_bit_s": "bit/s", "share_ratio": "ratio", "retransmitted_packets": "packets",
-    "lost_packets": "packets", "loss_ratio": "ratio", "queue_delay_mean_s": "s", "queue_delay_p95_s": "s",
-    "utilization_ratio": "ratio", "jain_index": "ratio", "running_flows": "flows",
-}  # fmt: skip
 Values = list[float | None]
 
 
@@ -31,7 +27,7 @@ def cell_windows(
 ) -> CellWindows:
     """All series of a cell."""
     series = [
-        WindowSeries(subject, name, UNITS[name], values)
+        WindowSeries(subject, name, SERIES[name], values)
         for subject, name, values in _series(cell, asked, windows, flows, over_paths, over_links)
     ]
     return CellWindows(asked.window_ns / 1e9, series)

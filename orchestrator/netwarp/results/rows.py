@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..core.outputs import Answer, EventTable, Figure, Statistic, Table, TimeSeries
+from ..core.outputs import SERIES, Answer, EventTable, Figure, Statistic, Table, TimeSeries
 from ..core.subjects import groups_of
 from ..core.types import Cell, CellOutcome, Outcome
 from ..core.units import counted
@@ -180,18 +180,9 @@ def _published(plan: Plan, selection: Selection, source: str, metric: str, group
 
 SERIES_COLUMNS = ("path", "series", "unit", "t_s", "value")
 EVENT_COLUMNS = ("near", "t_s", "event", "node", "link", "path", "type", "number", "bytes", "note")
-UNITS = (
-    *(("_bytes", "bytes"), ("_bit_s", "bit/s"), ("packets_s", "packets/s"), ("_s", "s")),
-    *(("_ratio", "ratio"), ("_index", "ratio"), ("_packets", "packets"), ("_flows", "flows")),
-)
 BINNED = ("goodput_bit_s", "packets_s", "data_packets_s", "control_packets_s")
 """Binned series of a flow; throughput is binned by path."""
 NO_SERIES = FlowSeries(goodput_bit_s=(), paths={}, samples={}, states={})
-
-
-def series_unit(name: str) -> str:
-    """The unit of a series: the end of its name."""
-    return next(unit for suffix, unit in UNITS if name.endswith(suffix))
 
 
 def series_rows(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir, figure: TimeSeries) -> Rows:
@@ -207,7 +198,7 @@ def series_rows(plan: Plan, outcomes: Mapping[str, CellOutcome], run: RunDir, fi
         flows = dict.fromkeys(flow for name in figure.flows for flow in groups.get(name, (name,)))
         for name, series in itertools.product(flows, figure.series):
             named = (*head, name) if several else head
-            unit = series_unit(series)
+            unit = SERIES[series]
             for path, points in curves_of(name, series):
                 rows += [(*named, path, series, unit, t_s, float(v)) for t_s, v in points if low <= t_s <= high]
     flow = ("flow",) if several else ()

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...core.numbers import fixed, given, readable, scale
-from ...core.outputs import FLOW, SAMPLED, EventTable, TimeSeries
+from ...core.outputs import FLOW, SAMPLED, SERIES, EventTable, TimeSeries
 from ...core.types import FAULTS
 from ...plan.types import in_level_order
-from ...results.rows import series_unit
 from ...results.write import csv_bytes
 from ...store.tables import number
 from ..result_tables import conditions
@@ -51,9 +50,7 @@ Rows = Sequence[Mapping[str, str]]
 
 def series_titles() -> dict[str, dict[str, str]]:
     """Series -> its title, and the unit that stands beside it, as the page's scripts read them."""
-    return {
-        name: {"title": title, "unit": unit_beside(title, series_unit(name))} for name, title in SERIES_TITLES.items()
-    }
+    return {name: {"title": title, "unit": unit_beside(title, SERIES[name])} for name, title in SERIES_TITLES.items()}
 
 
 def varying(data: RunData, where: Mapping[str, Sequence[str]]) -> list[str]:
