@@ -86,19 +86,19 @@ def refusals(plan: Plan, backend: str) -> dict[str, int]:
     """The reasons why a back end would call cells UNSUPPORTED without running them (programs, and what only newer
     kernels have), each with its number of cells. Empty where the back end cannot run here at all.
     """
-    with_programs = [
+    asked = [
         cell
         for cell in plan.cells
         if any(flow.program is not None for flow in cell.flows) or newer_needed(cell, (0, 0))
     ]
-    if not with_programs or backend == "hosts":
+    if not asked or backend == "hosts":
         return {}
     try:
         chosen = choose(backend)
     except BackendUnavailable:
         return {}
     try:
-        return dict(Counter(why for cell in with_programs if (why := chosen.backend.refuses(cell))))
+        return dict(Counter(why for cell in asked if (why := chosen.backend.refuses(cell))))
     finally:
         chosen.backend.close()
 
