@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..core.numbers import fixed, given, readable, scale
+from ..core.numbers import decimals, fixed, given, readable, scale
 from ..core.outputs import Amendment, Claim, Figure, Levels, Overlap, Table
 from ..plan.types import Outputs
 from ..store.tables import number
@@ -429,12 +429,9 @@ def _percent(text: str, claim: Claim | None) -> str:
     value = number(text)
     if value is None:
         return text
-    digits = (
-        0 if value == 0 else 1 if abs(value) >= 0.01 else 2 if abs(value) >= 0.001 else 3 if abs(value) >= 0.0001 else 4
-    )
-    if 0 < abs(value) < 5e-6:  # of a sum that other segments make up: no difference that a reader has to see
+    if abs(value) < 5e-6:  # of a sum that other segments make up: no difference that a reader has to see
         return "0"
-    text = fixed(value * 100, digits)
+    text = fixed(value * 100, min(4, max(1, decimals([value * 100], 2))))
     return f"+{text}" if value > 0 and claim is not None and claim.kind not in ("constant", "varies") else text
 
 

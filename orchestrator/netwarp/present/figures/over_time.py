@@ -83,15 +83,11 @@ def curve_factors(data: RunData, figure: TimeSeries, rows: Rows) -> list[str]:
     """
     factors = varying(data, figure.where)
     beside = [factor for factor in factors if factor not in figure.panels]
-    kinds = {
-        (*(row[factor] for factor in beside), _named_flow(data, figure, row), row["path"], row["series"])
-        for row in rows
-    }
-    single = len({(kind[-3] if kind[-3] else "", kind[-1], *kind[:-3]) for kind in kinds}) == 1
+    kinds = {(*(row[factor] for factor in beside), _named_flow(data, figure, row), row["series"]) for row in rows}
     elsewhere = {factor for other in data.plan.figures for factor in other.lines}
     for other in data.plan.time_series:
         elsewhere |= set(varying(data, other.where)) - {*other.panels}
-    return [factor for factor in factors if factor in elsewhere] if single and figure.panels else beside
+    return [factor for factor in factors if factor in elsewhere] if figure.panels and len(kinds) == 1 else beside
 
 
 def _named_flow(data: RunData, figure: TimeSeries, row: Mapping[str, str]) -> str:

@@ -65,13 +65,13 @@ def printed(marks: Marks, looks: Mapping[str, Look]) -> dict[str, bytes]:
     with mpl.rc_context(SETTINGS), warnings.catch_warnings():
         # a title in a script DejaVu lacks is shown as boxes, which is no reason to lose the figure
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        canvas = (
-            chart_canvas(marks, looks)
-            if isinstance(marks, Chart)
-            else grid_canvas(marks, looks)
-            if isinstance(marks, Grid)
-            else heatmap_canvas(marks)
-        )
+        match marks:
+            case Chart():
+                canvas = chart_canvas(marks, looks)
+            case Grid():
+                canvas = grid_canvas(marks, looks)
+            case HeatMap():
+                canvas = heatmap_canvas(marks)
         files: dict[str, bytes] = {}
         for suffix, metadata in (("pdf", {"CreationDate": None}), ("svg", {"Date": None})):
             out = io.BytesIO()
