@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.numbers import in_short, percent
+from ..core.units import hanging
 from .output import print_json
 
 if TYPE_CHECKING:
     from ..engine.sctp_advice import SctpAdvice, Shown
     from ..engine.sctp_check import Finding, SctpCheck
-
-WIDTH = 100
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -79,9 +77,9 @@ def run_check(args: argparse.Namespace) -> int:
 def _lines(checked: SctpCheck) -> Iterator[str]:
     for name, side in (("A", checked.a), ("B", checked.b)):
         said = ", ".join(f"{key} {value}" for key, value in side.settings.items()) or "nothing is set"
-        yield from _wrapped(f"{name}  ", f"{side.title}: {said}")
+        yield from hanging(f"{name}  ", f"{side.title}: {said}")
         if side.ignored:
-            yield from _wrapped("   ", f"not looked at: {', '.join(side.ignored)}")
+            yield from hanging("   ", f"not looked at: {', '.join(side.ignored)}")
     yield ""
     yield "What is wrong, worst first" if checked.findings else "Nothing is wrong in these cells"
     for number, each in enumerate(checked.findings, 1):
@@ -90,21 +88,17 @@ def _lines(checked: SctpCheck) -> Iterator[str]:
         yield ""
         yield "What is well"
         for each in checked.good:
-            yield from _wrapped("  \u2022 ", each.text)
+            yield from hanging("  \u2022 ", each.text)
     yield ""
     yield str(checked.run.path)
 
 
 def _finding(lead: str, finding: Finding) -> Iterator[str]:
-    yield from _wrapped(lead, finding.text)
+    yield from hanging(lead, finding.text)
     if finding.remedy:
-        yield from _wrapped("     \u2192 ", finding.remedy)
+        yield from hanging("     \u2192 ", finding.remedy)
     shown = ", ".join(finding.cells[:3]) + (f" and {len(finding.cells) - 3} more" if len(finding.cells) > 3 else "")
-    yield from _wrapped("     cell: ", shown)
-
-
-def _wrapped(lead: str, text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent=lead, subsequent_indent=" " * len(lead))
+    yield from hanging("     cell: ", shown)
 
 
 def run_advise(args: argparse.Namespace) -> int:
@@ -127,7 +121,7 @@ def _advice_lines(advice: SctpAdvice) -> Iterator[str]:
         said = (
             "no settings keep this budget: by the timers alone it contradicts itself. A longer --back lets the RTO grow"
         )
-        yield from _wrapped("", said)
+        yield from hanging("", said)
         return
     number = len(advice.shown)
     yield f"{advice.considered} settings keep the budget by their timers; {number} were run, both ends alike"
@@ -140,14 +134,14 @@ def _advice_lines(advice: SctpAdvice) -> Iterator[str]:
 
 def _shown_lines(shown: Shown, *, keeps: bool) -> Iterator[str]:
     options = ", ".join(f"{key} = {value}" for key, value in shown.settings.options().items())
-    yield from _wrapped("", f"{'keeps it' if keeps else 'does not keep it'}: {options}")
+    yield from hanging("", f"{'keeps it' if keeps else 'does not keep it'}: {options}")
     measured = "unknown (a cell did not complete)" if shown.back_ns is None else in_short(shown.back_ns / 1e9, "s")
     computed = in_short(shown.computed_back_ns / 1e9, "s")
-    yield from _wrapped(
+    yield from hanging(
         "  \u2022 ", f"new data after a repair: measured at worst {measured}, computed at worst {computed}"
     )
     survived = f"{shown.outages - shown.lost} of {shown.outages} outages survived"
     limit = in_short(shown.survives_ns / 1e9, "s")
-    yield from _wrapped("  \u2022 ", f"{survived}; computed: any of less than {limit}")
+    yield from hanging("  \u2022 ", f"{survived}; computed: any of less than {limit}")
     needless = "unknown" if shown.needless is None else percent(shown.needless, 2)
-    yield from _wrapped("  \u2022 ", f"messages sent twice without need: {needless}")
+    yield from hanging("  \u2022 ", f"messages sent twice without need: {needless}")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 
 from ...captures.course import Moment
 from ...captures.explanation import Explanation, Known
 from ...core.numbers import fixed, given, plain
-from ...core.units import counted
+from ...core.units import counted, hanging
 
-WIDTH = 100
 MOST_MOMENTS = 40
 NAMES = (
     "rto_initial", "rto_min", "rto_max", "init_attempts", "init_max_timeout", "failover_threshold",
@@ -22,7 +20,7 @@ still stays on its path (pf_retrans or path_max_retrans).
 
 
 def explanation_text(explained: Explanation) -> str:
-    """The whole as lines, as wide as WIDTH."""
+    """The whole as lines, as `hanging` wraps them."""
     return "\n".join(_lines(explained))
 
 
@@ -38,14 +36,14 @@ def _lines(explained: Explanation) -> Iterator[str]:
     for moment in explained.moments if left_out <= 0 else first:
         yield from _moment(moment)
     if left_out > 0:
-        yield from _wrapped(" " * 14, f"... {counted(left_out, 'more moment')} (--json has all)")
+        yield from hanging(" " * 14, f"... {counted(left_out, 'more moment')} (--json has all)")
         for moment in last:
             yield from _moment(moment)
     if explained.network:
         yield ""
         yield "  The network's part"
         for sentence in explained.network:
-            yield from _wrapped("    ", sentence)
+            yield from hanging("    ", sentence)
     for end in (0, 1):
         mine = [known for known in explained.settings if known.end == end]
         if explained.connection.protocol == "sctp":
@@ -55,16 +53,16 @@ def _lines(explained: Explanation) -> Iterator[str]:
 
 
 def _moment(moment: Moment) -> list[str]:
-    return _wrapped(f"{fixed(moment.t_s, 3):>10} s  ", moment.text)
+    return hanging(f"{fixed(moment.t_s, 3):>10} s  ", moment.text)
 
 
 def _settings(known: list[Known]) -> Iterator[str]:
     for each in known:
         why = "; ".join(dict.fromkeys(reason for _, reason in each.because))
-        yield from _wrapped(f"    {each.name:<25}{interval(each):<18}  ", why)
+        yield from hanging(f"    {each.name:<25}{interval(each):<18}  ", why)
     found = {each.name for each in known}
     if missing := [name for name in NAMES if name not in found]:
-        yield from _wrapped("    unknown: ", ", ".join(missing))
+        yield from hanging("    unknown: ", ", ".join(missing))
 
 
 def interval(known: Known) -> str:
@@ -79,7 +77,3 @@ def interval(known: Known) -> str:
     if known.high is None:
         return f"at least {given(known.low, 3)}{unit}"
     return f"{given(known.low, 3)} to {given(known.high, 3)}{unit}"
-
-
-def _wrapped(lead: str, text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent=lead, subsequent_indent=" " * len(lead)) or [lead]
