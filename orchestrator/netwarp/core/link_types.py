@@ -9,6 +9,7 @@ import msgspec
 from .frozen import Frozen
 from .ip_families import IPV4, IPV6, IpFamily
 from .units import Quantity, format_quantity
+from .wire import ETHERNET_HEADER_BYTES
 
 DirectionName = Literal["forward", "backward"]
 Layer = Literal["ip", "ethernet"]
@@ -186,6 +187,11 @@ class LinkImpairment(Frozen, frozen=True):
     opportunities: Opportunities | msgspec.UnsetType = msgspec.UNSET
     """In place of a rate; what waits for them is in the queue."""
     ack_thinning: AckThinning | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def header_bytes(self) -> int:
+        """What the layer of the rate counts of each packet besides its IP length."""
+        return ETHERNET_HEADER_BYTES if self.layer == "ethernet" else 0
 
     @property
     def token_bucket(self) -> bool:

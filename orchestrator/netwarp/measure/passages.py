@@ -16,18 +16,16 @@ import numpy as np
 
 from ..captures.capture import read_captures
 from ..captures.hop_joins import make_hop
-from ..captures.native import Bools, Floats, Ints, Rows
+from ..captures.native import NONE, Bools, Floats, Ints, Rows
 from ..core.link_types import LinkImpairment
 from ..core.topology import Crossing, DirectedLink, NoRoute, crossings, find_route
 from ..core.types import Cell, Flow
 from ..core.types import Path as FlowPath
-from ..core.wire import ECN_MASK, ETHERNET_HEADER_BYTES
+from ..core.wire import ECN_MASK
 from ..testbed.layout import Layout
 from .capture_point import CapturePoint, capture_file
 from .flow_packets import flow_rows
 
-NO_FLOW = 2**32 - 1
-"""NWA_NONE of apps/analyzer/netwarp_analyzer.h."""
 SHARES = (0.95, 0.99)
 """Of the packets, whose queue delay is shown."""
 
@@ -187,7 +185,7 @@ class PassageReader:
         for number, pair in enumerate(point.addresses):
             if set(pair) == set(addresses):  # path direction 0 is from its first address
                 mine |= (rows["path"] == number) & (rows["path_direction"] == pair.index(source))
-        own = [NO_FLOW] if flow.protocol == "udp" else flow_rows(point, flow)  # datagrams are of no flow of captures
+        own = [NONE] if flow.protocol == "udp" else flow_rows(point, flow)  # datagrams are of no flow of captures
         mine &= np.isin(rows["flow"], np.fromiter(own, np.uint32))
         if flow.protocol == "udp" and self._ports:
             mine &= self._is_own_datagram(point, rows, flow)
@@ -234,8 +232,7 @@ def idle_delay_s(shape: LinkImpairment, ip_bytes: Ints) -> Floats:
     """The time that an idle link takes for packets of these sizes."""
     sending = np.zeros(len(ip_bytes))
     if shape.rate_bit_s is not None:
-        header = ETHERNET_HEADER_BYTES if shape.layer == "ethernet" else 0
-        sending = (ip_bytes + header) * 8 / shape.rate_bit_s
+        sending = (ip_bytes + shape.header_bytes) * 8 / shape.rate_bit_s
     return shape.one_way_delay_ns / 1e9 + sending
 
 

@@ -27,10 +27,8 @@ SCTP_SNDBUF_BYTES = 212_992
 _OF_WHAT_IS_SENT = ("unordered", "ppid")
 """Options of a receiver that are of the messages it sends."""
 _PARTIAL = ("lifetime_ns", "max_retransmissions")
-
-
 UDP_BYTES, LEAST_DATAGRAM_BYTES = 8, 8
-"""UDP's header; the bytes of a payload with the number of its message (docs/formats.md, The payload)."""
+"""UDP's header (RFC 768); the bytes of a payload with the number of its message (docs/formats.md, The payload)."""
 
 
 def largest_message(protocol: Protocol, room: int, options: Mapping[str, OptionValue]) -> int:

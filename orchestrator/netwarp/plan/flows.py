@@ -18,7 +18,7 @@ from ..experiment.problems import Problems, nearest
 from ..experiment.programs import read_program
 from ..experiment.read_messages import TIMED, scheduled_already
 from ..experiment.toml_positions import Item
-from .flow_messages import SCTP_SNDBUF_BYTES, FlowMessages, largest_message
+from .flow_messages import SCTP_SNDBUF_BYTES, UDP_BYTES, FlowMessages, largest_message
 from .impairments import bdp_bytes
 from .network import UnresolvedLink
 from .routes import Route, Routed, Routes, read_phase
@@ -37,8 +37,6 @@ LEAST_MTU_BYTES = {"tcp": 88, "sctp": 512, "mptcp": 576, "udp": 68, "icmp": 68}
 OF_OTHER_FLOWS = ("bytes", "message_size", "messages", "reverse", "late", "switch_primary", "program")
 """Keys of a flow that mean nothing to pages."""
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
-UDP_BYTES = 8
-"""Header of RFC 768."""
 SPOKEN: tuple[Protocol, ...] = ("tcp", "sctp", "udp", "icmp")
 OF_OUR_APPS = ("bytes", "message_size", "messages", "reverse", "late", "sender", "receiver", "switch_primary")
 """Keys of a flow that mean nothing to a program of the user's own."""

@@ -22,7 +22,6 @@ from ..core.link_types import (
     Slots,
 )
 from ..core.units import Quantity
-from ..core.wire import ETHERNET_HEADER_BYTES
 from ..experiment.fields import Reader, decode, read_quantity
 from ..experiment.grammar import ACK_THINNING, AQM, DIRECTION, POLICER, RATIO, SLOTS
 from .packet_rules import read_packet_rules
@@ -322,7 +321,7 @@ def check_limit(direction: LinkDirection, mtu_bytes: int) -> None:
 
 
 def _largest_bytes(shape: LinkImpairment, mtu_bytes: int) -> int:
-    return mtu_bytes + (ETHERNET_HEADER_BYTES if shape.layer == "ethernet" else 0)
+    return mtu_bytes + shape.header_bytes
 
 
 def bdp_bytes(rate_bit_s: int, rtt_ns: int) -> int:

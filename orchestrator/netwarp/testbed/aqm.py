@@ -12,7 +12,8 @@ import struct
 from collections.abc import Mapping
 
 from ..core.link_types import Aqm, LinkImpairment
-from .qdiscs import ETHERNET_HEADER_BYTES, QdiscStage, attribute, attributes_of
+from ..core.wire import ETHERNET_HEADER_BYTES
+from .qdiscs import QdiscStage, attribute, attributes_of
 
 KINDS = ("red", "codel", "fq_codel", "pie", "cake", "dualpi2")
 ATTRIBUTES: dict[str, dict[str, int]] = {

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 from ..core.frozen import Frozen
 from ..core.link_types import Opportunities
+from ..core.wire import ETHERNET_HEADER_BYTES
 from .bpf import assemble
-from .packet_classifier import ETHERNET_HEADER_BYTES
 from .packet_program import MARKS, SETTINGS, STATE
 
 MARK = MARKS << 16

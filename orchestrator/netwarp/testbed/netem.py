@@ -20,7 +20,8 @@ from typing import ClassVar
 import msgspec
 
 from ..core.link_types import GilbertElliott, LinkImpairment, Slots
-from .qdiscs import ETHERNET_HEADER_BYTES, TICK_NS, QdiscStage, attribute, attributes_of, size_table, size_text
+from ..core.wire import ETHERNET_HEADER_BYTES
+from .qdiscs import TICK_NS, QdiscStage, attribute, attributes_of, size_table, size_text
 
 PROBABILITY_ONE = 0xFFFFFFFF
 UNLIMITED_PACKETS = 1_000_000

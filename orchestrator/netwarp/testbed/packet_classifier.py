@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from ..core.ip_families import IPV6, IpFamily
 from ..core.packet_kinds import KINDS, PACKET
+from ..core.wire import ETHERNET_HEADER_BYTES, SCTP, TCP
 
-ETHERNET_HEADER_BYTES = 14
 KINDS_SEEN, PORTS, IP_PROTOCOL = -64, -56, -32 + 9
 """Places in the frame that `classify` fills: a bit a kind (u64), both ports (u16 each), the IP header's protocol."""
 FRAGMENT_HEADER, FRAGMENT_BYTES = 44, 8
 """IPv6's header of a fragment (RFC 8200 4.5)."""
-IP_NUMBERS = {"tcp": 6, "mptcp": 6, "sctp": 132, "udp": 17}
 
 
 def kind_bits(kind: str) -> int:
@@ -43,8 +42,8 @@ _TRANSPORT = f"""
     r1 = {kind_bits(PACKET)} ll
     *(u64 *)(r10 + {KINDS_SEEN}) = r1
     r1 = *(u8 *)(r10 + {IP_PROTOCOL})
-    if r1 == {IP_NUMBERS["tcp"]} goto tcp
-    if r1 == {IP_NUMBERS["sctp"]} goto sctp
+    if r1 == {TCP} goto tcp
+    if r1 == {SCTP} goto sctp
 {_add_kind("data")}
     goto kinds
 

@@ -19,10 +19,11 @@ from ..core.frozen import Frozen
 from ..core.ip_families import IPV4, IpFamily
 from ..core.link_types import AckThinning, LinkImpairment, PacketRange, PacketRule
 from ..core.types import Flow
+from ..core.wire import ETHERNET_HEADER_BYTES, IP_PROTOCOLS
 from .ack_thinning import SLOTS as THINNING_SLOTS
 from .ack_thinning import THINNED, thinning
 from .bpf import assemble
-from .packet_classifier import ETHERNET_HEADER_BYTES, IP_NUMBERS, IP_PROTOCOL, KINDS_SEEN, PORTS, classify, kind_bits
+from .packet_classifier import IP_PROTOCOL, KINDS_SEEN, PORTS, classify, kind_bits
 
 NO_LIMIT = 1 << 32
 LENGTH_BITS = 16
@@ -90,8 +91,10 @@ def survival_factors(shape: LinkImpairment) -> list[int]:
     if not shape.bit_error_ratio and not shape.byte_error_ratio:
         return [0] * (1 + LENGTH_BITS)
     byte = 8 * math.log1p(-shape.bit_error_ratio) if shape.bit_error_ratio else math.log1p(-shape.byte_error_ratio)
-    header = ETHERNET_HEADER_BYTES if shape.layer == "ethernet" else 0
-    factors = [max(1, round(ONE * math.exp(byte * length))) for length in (header, *(2**k for k in range(LENGTH_BITS)))]
+    factors = [
+        max(1, round(ONE * math.exp(byte * length)))
+        for length in (shape.header_bytes, *(2**k for k in range(LENGTH_BITS)))
+    ]
     return [factors[0], *(min(ONE - 1, factor) for factor in factors[1:])]  # ONE times ONE is no u64
 
 
@@ -329,7 +332,7 @@ def _by_kind(
     lists: dict[str, dict[str, _Verdicts]] = {}
     for flow in flows:
         for rule, value in rules:
-            if flow.protocol in IP_NUMBERS:
+            if flow.protocol != "icmp":
                 lists.setdefault(flow.name, {}).setdefault(rule.kind, _Verdicts()).add(rule, value)
     single = [flow.name for flow in flows if flow.protocol == "tcp" and flow.program is None and not flow.is_page]
     thinned: list[int] = []
@@ -341,7 +344,7 @@ def _by_kind(
             continue
         parts.append(f"""
     r1 = *(u8 *)(r10 + {IP_PROTOCOL})
-    if r1 != {IP_NUMBERS[flow.protocol]} goto not-{flow.name}
+    if r1 != {IP_PROTOCOLS[flow.protocol]} goto not-{flow.name}
     r1 = *(u16 *)(r10 + {PORTS})
     r1 = be16 r1
     if r1 == {flow.port} goto of-{flow.name}

@@ -16,7 +16,7 @@ from ..core.types import Cell, Check
 from . import messages
 from .layout import Interface, Layout
 from .messages import INGRESS, TCA_ACT_KIND, TCA_ACT_OPTIONS, TCA_KIND, TCA_MATCHALL_ACT, TCA_OPTIONS, Request
-from .qdiscs import ETHERNET_HEADER_BYTES, LINKLAYER_ETHERNET, TICK_NS, attribute, attributes_of, sending_ns
+from .qdiscs import LINKLAYER_ETHERNET, TICK_NS, attribute, attributes_of, sending_ns
 
 _TBF, _RATE, _RESULT, _RATE64 = 1, 2, 5, 8
 """TCA_POLICE_*."""
@@ -111,8 +111,7 @@ def direction_policers(cell: Cell, layout: Layout) -> tuple[DirectionPolicer, ..
         for name, other in sides:
             shape = link.forward if name == "forward" else link.backward
             if isinstance(shape.policer, Policer):
-                header = ETHERNET_HEADER_BYTES if shape.layer == "ethernet" else 0
-                action = police(shape.policer, header)
+                action = police(shape.policer, shape.header_bytes)
                 where = layout.shaped[link.name, other]
                 policers.append(DirectionPolicer(link.name, name, where, shape.policer, action))
     return tuple(policers)

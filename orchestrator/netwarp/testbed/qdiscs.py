@@ -94,7 +94,6 @@ _RATESPEC = struct.Struct("=BBHhHI")
 """struct tc_ratespec: cell_log, linklayer, overhead, cell_align, mpu, rate."""
 _TBF_LIMITS = struct.Struct("=III")
 """The end of struct tc_tbf_qopt: limit, buffer, mtu."""
-ETHERNET_HEADER_BYTES = 14
 TICK_NS = 64
 
 
@@ -142,7 +141,7 @@ class Tbf(QdiscStage, frozen=True):
 def tbf_stage(shape: LinkImpairment, mtu_bytes: int) -> Tbf:
     """Child qdisc of a direction whose queue is in bytes, or whose rate has a burst, at the layer its rate counts."""
     assert shape.rate_bit_s is not None
-    burst = mtu_bytes + (ETHERNET_HEADER_BYTES if shape.layer == "ethernet" else 0)
+    burst = mtu_bytes + shape.header_bytes
     burst = shape.burst_bytes if isinstance(shape.burst_bytes, int) else burst
     rate = shape.rate_bit_s // 8
     return Tbf(

@@ -22,6 +22,7 @@ import msgspec
 
 from ..core.link_types import DirectionName, LinkImpairment
 from ..core.types import Cell, Event
+from ..core.wire import ETHERNET_HEADER_BYTES
 from .aqm import AqmQdisc, aqm_stage
 from .delivery_program import DeliveryProgram
 from .direction_program import DirectionProgram, delivery_programs, direction_programs
@@ -29,7 +30,7 @@ from .layout import Interface, Layout
 from .messages import Device, Request, htb_class, qdisc
 from .netem import ORDERING_BYTE_S, PROBABILITY_ONE, UNLIMITED_PACKETS, Netem, black_hole, delay_stage, rate_stage
 from .packet_program import settings
-from .qdiscs import ETHERNET_HEADER_BYTES, Fq, Htb, QdiscStage, fifo_stage, htb_stage, tbf_stage
+from .qdiscs import Fq, Htb, QdiscStage, fifo_stage, htb_stage, tbf_stage
 from .rate_line import RateLine, rate_lines, rated, shapes_of, varies
 from .steps import Step
 

@@ -14,7 +14,6 @@ import numpy as np
 from ...captures.native import Floats
 from ...core.link_types import LinkImpairment
 from ...core.numbers import given
-from ...core.wire import ETHERNET_HEADER_BYTES
 from ...store.probe_rows import Curve, ProbeRow
 from ...testbed.netem import overtakers
 from .aqm import judge_aqm
@@ -160,7 +159,7 @@ def _queue(probe: Probe, name: str, way: Way, shape: LinkImpairment, clock: Prob
     came = way.came
     enters = way.sent_ns + shape.one_way_delay_ns
     leaves = way.arrived_ns[way.arrival[came]]
-    sizes = way.ip_bytes + (ETHERNET_HEADER_BYTES if shape.layer == "ethernet" else 0)
+    sizes = way.ip_bytes + shape.header_bytes
     gone = np.searchsorted(leaves, enters, side="right")
     dropped = ~came
     rate = float(shape.rate_bit_s or 0)

@@ -20,7 +20,6 @@ from ...core.link_types import Link, LinkImpairment, Opportunities
 from ...core.numbers import given
 from ...core.types import Action, CapturePoint, Cell, Event, Flow, Node, Program
 from ...core.types import Path as FlowPath
-from ...core.wire import ETHERNET_HEADER_BYTES
 from ...experiment import parse_spec
 from ...plan import make_plan
 from .datagrams import PROBE_BYTES, Probe, delays_of
@@ -200,8 +199,7 @@ def sending_ns(shape: LinkImpairment, ip_bytes: int) -> int:
     """The time to send a packet at the rate of its direction, at the layer that the rate counts; rounded up."""
     if shape.rate_bit_s is None:
         return 0
-    extra = ETHERNET_HEADER_BYTES if shape.layer == "ethernet" else 0
-    return -(-8 * 10**9 * (ip_bytes + extra) // shape.rate_bit_s)
+    return -(-8 * 10**9 * (ip_bytes + shape.header_bytes) // shape.rate_bit_s)
 
 
 def _echoes(name: str, link: Link, program: Path, budget: Budget, seed: int) -> Cell:

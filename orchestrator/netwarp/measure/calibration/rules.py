@@ -12,7 +12,6 @@ import numpy as np
 
 from ...core.link_types import Link, LinkImpairment, PacketRange, PacketRule
 from ...core.types import Event
-from ...core.wire import ETHERNET_HEADER_BYTES
 from ...store.probe_rows import ProbeRow
 from .datagram_probes import BRACKET_NS, MS, PORTS, START_NS, Budget, S, probe_cell, send_words, sending_flow
 from .datagrams import Probe, Way, share
@@ -99,10 +98,9 @@ def judge_rules(probe: Probe, way: Way, t0_ns: int, late_s: float) -> Iterator[P
 def _errors(probe: Probe, way: Way) -> Iterator[ProbeRow]:
     """1 - (1 - BER)^(8 L), or 1 - (1 - p)^L, of each length L at the layer of the rate."""
     shape = probe.cell.links[0].forward
-    header = ETHERNET_HEADER_BYTES if shape.layer == "ethernet" else 0
     for size in np.unique(way.ip_bytes):
         these = way.ip_bytes == size
-        sent, length = int(these.sum()), int(size) + header
+        sent, length = int(these.sum()), int(size) + shape.header_bytes
         survives = (1 - shape.bit_error_ratio) ** (8 * length) * (1 - shape.byte_error_ratio) ** length
         lost = int((these & ~way.came).sum())
         yield from share(probe, f"loss of {sent} packets of {size} B", 1 - survives, lost, sent)

@@ -19,7 +19,6 @@ from ...captures.native import Bools, Floats, Ints, Rows
 from ...core.link_types import LinkImpairment
 from ...core.timer_wheel import slot_s
 from ...core.types import Cell, Flow
-from ...core.wire import ETHERNET_HEADER_BYTES
 from ..delivery import aborted_ns
 from ..flow_packets import FlowPackets
 from ..models.failover_inputs import failover_settings
@@ -194,7 +193,7 @@ def passage_of(
     let_in = arrival != NOWHERE
     if not end:
         return None
-    bytes_sent = sent["ip_bytes"].astype(np.int64) + (ETHERNET_HEADER_BYTES if shape.layer == "ethernet" else 0)
+    bytes_sent = sent["ip_bytes"].astype(np.int64) + shape.header_bytes
     passage = Passage(
         came_ns=sent["time_ns"] + shape.one_way_delay_ns,
         let_in=let_in,
