@@ -23,14 +23,6 @@ static size_t locate(const struct ranges *set, uint64_t n)
 	return low;
 }
 
-bool ranges_has(const struct ranges *set, uint64_t n)
-{
-	size_t i = locate(set, n);
-
-	/* an interval that ends exactly at n does not hold it, and the next one begins after n */
-	return i < set->count && set->items[i].from <= n && n < set->items[i].to;
-}
-
 static int insert(struct ranges *set, size_t at, uint64_t n)
 {
 	struct range *items = set->items;

@@ -6,7 +6,6 @@
 #ifndef NETWARP_RANGES_H
 #define NETWARP_RANGES_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,7 +19,6 @@ struct ranges {
 
 /* Add `n`. Returns 1: it is new; 0: it was in the set; -1: out of memory. */
 int ranges_add(struct ranges *set, uint64_t n);
-bool ranges_has(const struct ranges *set, uint64_t n);
 void ranges_free(struct ranges *set);
 
 #endif

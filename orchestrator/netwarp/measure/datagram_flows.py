@@ -19,7 +19,6 @@ from .timetable import NEVER
 
 NUMBERS = 1 << 32
 """A payload holds that many different numbers of messages."""
-HEAD_BYTES = 8
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

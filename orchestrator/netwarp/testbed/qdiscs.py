@@ -254,7 +254,6 @@ class Fifo(QdiscStage, frozen=True):
 _FQ_LIMIT, _FQ_FLOW_LIMIT, _FQ_PACES, _FQ_FLOWS, _FQ_SLACK, _FQ_HORIZON = 1, 2, 5, 10, 13, 14
 """TCA_FQ_*: packets in all and of a flow, pacing by sockets, the mask of flows without a socket, timer slack (ns),
 horizon (us)."""
-_FQ = struct.Struct("=IIIIII")
 
 
 class Fq(QdiscStage, frozen=True):
