@@ -2,6 +2,7 @@
 
 golden.py keep RUN      kernels/<release>.json: the verdicts, and a hash of each cell's captures; then the table
 golden.py check RUN     are the captures those of the same kernel there? status 1: no, 77: none is there
+golden.py compare RUN   the statements on which the kernel is judged otherwise than one that is kept there
 golden.py               writes the table of README.md again
 """
 
