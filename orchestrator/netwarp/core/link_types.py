@@ -12,6 +12,7 @@ from .units import Quantity, format_quantity
 from .wire import ETHERNET_HEADER_BYTES
 
 DirectionName = Literal["forward", "backward"]
+SIDES: tuple[DirectionName, DirectionName] = ("forward", "backward")
 Layer = Literal["ip", "ethernet"]
 Distribution = Literal["uniform", "normal", "pareto", "paretonormal"]
 Firewall = Literal["drop", "reject"]
@@ -217,6 +218,10 @@ class Link(Frozen, frozen=True):
     """What a stateful firewall on the link's hop does to packets of connections that it does not know."""
     family: Literal["ipv6"] | msgspec.UnsetType = msgspec.UNSET
     """Of the packets on it. Unset: IPv4, and no part of the JSON."""
+
+    def side(self, name: DirectionName) -> LinkImpairment:
+        """What one direction does to packets."""
+        return self.forward if name == "forward" else self.backward
 
     @property
     def ip_family(self) -> IpFamily:

@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 
 from .frozen import Frozen, to_json
-from .link_types import DirectionName, Link, LinkImpairment
+from .link_types import SIDES, DirectionName, Link, LinkImpairment
 from .messages import Messages
 
 NodeKind = Literal["host", "router", "switch"]
@@ -250,7 +250,7 @@ class Event(Frozen, frozen=True):
     name: str
     action: Action
     link: str
-    directions: tuple[DirectionName, ...] = ("forward", "backward")
+    directions: tuple[DirectionName, ...] = SIDES
     end: str | None = None
     forward: LinkImpairment | None = None
     backward: LinkImpairment | None = None
@@ -264,6 +264,10 @@ class Event(Frozen, frozen=True):
     """Of a `restart`: the whole host, which then sends and answers nothing, or its processes alone."""
     mtu_bytes: int | msgspec.UnsetType = msgspec.UNSET
     """Of an `mtu`: the longest IP packet that is forwarded from then on."""
+
+    def side(self, name: DirectionName) -> LinkImpairment | None:
+        """The new impairments of one direction; None: unchanged."""
+        return self.forward if name == "forward" else self.backward
 
     @property
     def of_the_link(self) -> bool:
@@ -341,6 +345,11 @@ class Cell(Frozen, frozen=True, kw_only=True):
         text = "_".join(re.sub(r"[^A-Za-z0-9.]+", "", word) for word in words) or self.experiment
         digest = hashlib.sha256(to_json(self)).hexdigest()[:10]
         return f"{text[:80]}_r{self.repetition}_{digest}"
+
+    @property
+    def shapes(self) -> dict[tuple[str, str], LinkImpairment]:
+        """(Link, direction) -> what it does to packets, unless an event changes it."""
+        return {(link.name, side): link.side(side) for link in self.links for side in SIDES}
 
 
 class Problem(Frozen, frozen=True):

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..core.link_types import SIDES
 from ..core.metrics.catalogue import METRICS
 from ..core.outputs import ANY_LEVEL, FLOW, looks_like_a_formula
 from ..core.outputs import EXPERIMENT as EXPERIMENT_KEY
@@ -23,7 +24,6 @@ from .toml_positions import Item
 Condition = dict[str, tuple[str, ...]]
 DOES_NOT_APPLY = "-"
 ACTIONS: dict[str, ScheduleAction] = {"drops": "drop", "duplicates": "duplicate", "reorders": "reorder"}
-DIRECTIONS = ("forward", "backward")
 EXAMPLE_SCHEDULE = SCHEDULES["drops"].example
 RESERVED_COLUMNS = frozenset((
     "cell_id", "flow", "experiment", "repetition", "outcome", "reason", "virtual_s", "seed", "value", "unit", "spread",
@@ -190,8 +190,8 @@ def _directions(item: Item | None, problems: Problems) -> tuple[str, ...]:
     names = item.texts() if item is not None else ()
     for name in names:
         link, _, direction = name.partition(".")
-        if item is not None and (direction not in DIRECTIONS or not NAME.fullmatch(link)):
-            said = f'"{name[:40]}" is no direction of a link{nearest(direction, DIRECTIONS)}'
+        if item is not None and (direction not in SIDES or not NAME.fullmatch(link)):
+            said = f'"{name[:40]}" is no direction of a link{nearest(direction, SIDES)}'
             problems.add(item.part(name), f"{said} For example of = {SCHEDULE['of'].example}")
     return tuple(dict.fromkeys(names))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import get_args
 
 from ..core.ip_families import FamilyName
+from ..core.link_types import SIDES
 from ..core.outputs import MOMENTS, MOST_PACKETS, Statistic
 from .arrivals import ARRIVALS
 from .arrivals import EXAMPLE as ARRIVALS_EXAMPLE
@@ -133,7 +134,7 @@ END: dict[str, Field] = {"hop": Field("name", '"b"')}
 LONGER_THAN = quantity("data", example='"1400 B"', low=20, high=65535)
 REPEATED: dict[str, Field] = {
     "action": Field("choice", '"blackhole"', choices=("cut", "blackhole", "change")),
-    "directions": Field("names", '["forward"]', choices=("forward", "backward")),
+    "directions": Field("names", '["forward"]', choices=SIDES),
     "at": quantity("time", example='"15 s"'),
     "for": quantity("time", example='"50 ms"'),
     "every": quantity("time", example='"15 s"', low=MS),
@@ -220,7 +221,7 @@ EVENT: dict[str, Field] = {
     ),
     "link": Field("name", '"p1"'),
     "end": Field("open", '"b" or { hop = "b" }', fields=END),
-    "directions": Field("names", '["forward"]', choices=("forward", "backward")),
+    "directions": Field("names", '["forward"]', choices=SIDES),
     "at": quantity("time", example='"50 s"'),
     "for": quantity("time", example='"10 s"'),
     "every": quantity("time", example='"15 s"', low=MS),

@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..core.link_types import SIDES
 from .fields import PLACEHOLDER
 from .grammar import DIRECTION, EXCLUSIVE
 from .problems import Problems, nearest
 from .toml_positions import Item
 
-SIDES = ("forward", "backward")
 DEEPEST_PARAMETER = 8
 
 

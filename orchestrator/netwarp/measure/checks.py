@@ -217,8 +217,7 @@ def utilization_check(cell: Cell, flow: Flow, metrics: Mapping[str, float | None
 
 def _slowness(cell: Cell, flow: Flow, path: FlowPath) -> float:
     """The seconds that a bit takes on all links of a path with a rate, but the slowest one."""
-    shapes = {(link.name, name): getattr(link, name) for link in cell.links for name in ("forward", "backward")}
-    hops = route_of(cell, flow.sender, flow.receiver, path.receiver_link)
+    shapes, hops = cell.shapes, route_of(cell, flow.sender, flow.receiver, path.receiver_link)
     rates = sorted(rate for hop in hops if (rate := shapes[hop.link, hop.direction].rate_bit_s) is not None)
     return sum((1 / float(rate) for rate in rates[1:]), 0.0)
 

@@ -18,13 +18,14 @@ from ..captures.capture import read_captures
 from ..captures.hop_joins import make_hop
 from ..captures.native import NONE, Bools, Floats, Ints, Rows
 from ..core.link_types import LinkImpairment
-from ..core.topology import Crossing, DirectedLink, NoRoute, crossings, find_route
+from ..core.topology import Crossing, DirectedLink, crossings
 from ..core.types import Cell, Flow
 from ..core.types import Path as FlowPath
 from ..core.wire import ECN_MASK
 from ..testbed.layout import Layout
 from .capture_point import CapturePoint, capture_file
 from .flow_packets import flow_rows
+from .planned_paths import route_of
 
 SHARES = (0.95, 0.99)
 """Of the packets, whose queue delay is shown."""
@@ -86,9 +87,8 @@ class PassageReader:
     def __init__(self, cell: Cell, cell_dir: Path, layout: Layout, t0_realtime_ns: int) -> None:
         self._cell, self._dir, self._layout, self._t0_ns = cell, cell_dir, layout, t0_realtime_ns
         self._points: dict[tuple[str, str], CapturePoint | None] = {}
-        self._hosts = frozenset(node.name for node in cell.nodes if node.kind == "host")
         self._shapes = shapes_over_time(cell)
-        self._two_queues = any(two_queues(shape) for link in cell.links for shape in (link.forward, link.backward))
+        self._two_queues = any(map(two_queues, cell.shapes.values()))
         self._ports = {flow.port for flow in cell.flows if flow.protocol == "udp" and flow.program is None}
         """Of netwarp's own UDP, whose flows are told apart by them."""
 
@@ -118,12 +118,9 @@ class PassageReader:
         return crossings(self._cell.links, flow.receiver if back else flow.sender, self._route(flow, path, back=back))
 
     def _route(self, flow: Flow, path: FlowPath, *, back: bool) -> tuple[DirectedLink, ...]:
-        ends = (flow.receiver, flow.sender, path.sender_link, path.back_link)
-        ends = ends if back else (flow.sender, flow.receiver, path.receiver_link, None)
-        try:
-            return find_route(self._hosts, self._cell.links, *ends)
-        except NoRoute:
-            return ()
+        if back:
+            return route_of(self._cell, flow.receiver, flow.sender, path.sender_link, path.back_link)
+        return route_of(self._cell, flow.sender, flow.receiver, path.receiver_link)
 
     def _passages(
         self,
@@ -206,12 +203,10 @@ Shapes = Sequence[tuple[int, LinkImpairment]]
 
 def shapes_over_time(cell: Cell) -> dict[tuple[str, str], Shapes]:
     """Of every direction (link, "forward" or "backward"), with what events and traces change."""
-    shapes: dict[tuple[str, str], list[tuple[int, LinkImpairment]]] = {
-        (link.name, side): [(0, getattr(link, side))] for link in cell.links for side in ("forward", "backward")
-    }
+    shapes = {place: [(0, shape)] for place, shape in cell.shapes.items()}
     for event in cell.timeline:
         for side in event.directions:
-            if (changed := getattr(event, side)) is not None:
+            if (changed := event.side(side)) is not None:
                 shapes[event.link, side].append((event.at_ns, changed))
     return dict(shapes)
 
@@ -268,8 +263,8 @@ def _by_queue(shape: LinkImpairment, passages: Passages) -> dict[str, float | No
 def link_metrics(cell: Cell, direction: str, passages: Passages) -> dict[str, float | None]:
     """The utilization of a direction of a link until the end of the cell, against the mean of its rate until then."""
     name, _, side = direction.rpartition(".")
-    shape: LinkImpairment = next(getattr(link, side) for link in cell.links if link.name == name)
+    shapes = shapes_over_time(cell)[name, side]
     there = passages.arrived_s <= cell.duration_ns / 1e9  # False where it was lost
     carried = float(passages.ip_bytes[there].sum()) * 8e9 / cell.duration_ns
-    rate = rate_bit_s(shapes_over_time(cell)[name, side], 0, cell.duration_ns)
-    return {"link_utilization_ratio": carried / rate if rate else None, **_by_queue(shape, passages)}
+    rate = rate_bit_s(shapes, 0, cell.duration_ns)
+    return {"link_utilization_ratio": carried / rate if rate else None, **_by_queue(shapes[0][1], passages)}

@@ -81,7 +81,7 @@ def killed_ns(cell: Cell, node: str) -> tuple[int, ...]:
 def capacity_bit_s(cell: Cell, flow: Flow, path: Path, from_ns: int, to_ns: int) -> float | None:
     """The lowest rate on the route to the receiver, its mean over that time; None if there is a time without any."""
     route = route_of(cell, flow.sender, flow.receiver, path.receiver_link)
-    shapes = {(link.name, name): getattr(link, name) for link in cell.links for name in ("forward", "backward")}
+    shapes = cell.shapes
     served = [
         opportunities_bit_s(traced, from_ns, to_ns)
         for hop in route
@@ -92,11 +92,11 @@ def capacity_bit_s(cell: Cell, flow: Flow, path: Path, from_ns: int, to_ns: int)
         (event.at_ns, number, (event.link, name), shape.rate_bit_s)
         for number, event in enumerate(cell.timeline)
         for name in event.directions
-        if (shape := getattr(event, name, None)) is not None and (event.link, name) in rates
+        if (shape := event.side(name)) is not None and (event.link, name) in rates
     )
     if served:  # the mean of the lowest is at most the lowest mean
         constant = [rate for rate in rates.values() if rate is not None]
-        mean_bit_s: float = min(served + constant)
+        mean_bit_s: float = min([*served, *constant])
         return mean_bit_s
     if all(rate == rates[where] for _, _, where, rate in changes):
         return path.bottleneck_bit_s

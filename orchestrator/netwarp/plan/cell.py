@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from ..core.ip_families import quiet_sysctls
-from ..core.link_types import Link, LinkImpairment, Slots
+from ..core.link_types import SIDES, Link, LinkImpairment, Slots
 from ..core.messages import Messages
 from ..core.metrics.expressions import fill_in, unfilled
 from ..core.outputs import expression_of
@@ -26,7 +26,7 @@ from .combine import Combination
 from .flows import Flows
 from .impairments import finish
 from .measurements import read_measure, with_points_of
-from .network import SIDES, Network, check_linked, check_switches
+from .network import Network, check_linked, check_switches
 from .packet_rules import check_packet_rules
 from .resolve import resolve
 from .routes import Routed, rtt_of_links

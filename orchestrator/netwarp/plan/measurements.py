@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.link_types import Link
+from ..core.link_types import SIDES, Link
 from ..core.topology import crossings
 from ..core.types import CapturePoint, Measure
 from ..experiment.fields import Reader
 from ..experiment.grammar import FAIR, MEASURE
 from ..experiment.problems import Problems, nearest
 from ..experiment.toml_positions import Item
-from .network import SIDES
 from .routes import Routed
 
 WINDOW_NS, FAIR_HOLD_NS = 10**9, 2 * 10**9

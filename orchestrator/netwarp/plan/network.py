@@ -14,7 +14,7 @@ from typing import get_args
 import msgspec
 
 from ..core.ip_families import IPV4, IPV6, FamilyName, IpFamily
-from ..core.link_types import DirectionName, Firewall, Link, LinkImpairment
+from ..core.link_types import SIDES, DirectionName, Firewall, Link, LinkImpairment
 from ..core.types import Node, NodeKind
 from ..experiment.fields import Reader
 from ..experiment.grammar import DIRECTION, LINK, NODE
@@ -24,7 +24,6 @@ from ..experiment.profiles import find_profile
 from ..experiment.toml_positions import Item
 from .impairments import LinkDirection, check_limit, read_direction
 
-SIDES: tuple[DirectionName, DirectionName] = ("forward", "backward")
 NODE_KINDS: tuple[NodeKind, ...] = get_args(NodeKind)
 INTERFACE_NAME_MAX = 15
 NOT_AN_INTERFACE = frozenset({"lo", "all", "default"})

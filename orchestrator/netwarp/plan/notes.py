@@ -129,7 +129,7 @@ def _queue_bytes(cell: Cell, flow: Flow, path: Path) -> int:
     links = {link.name: link for link in cell.links}
     for crossed in _route(cell, flow, path):
         link = links[crossed.link]
-        shape = link.forward if crossed.direction == "forward" else link.backward
+        shape = link.side(crossed.direction)
         if shape.rate_bit_s == path.bottleneck_bit_s:
             short = shape.aqm is not None and shape.aqm.kind != "red"
             return 0 if short else shape.queue_bytes or (shape.queue_packets or 0) * link.mtu_bytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.link_types import LinkImpairment
+from ..core.link_types import SIDES, LinkImpairment
 from ..core.schedule_levels import BETWEEN
 from ..core.types import Cell
 from ..experiment import Spec
@@ -13,7 +13,6 @@ from ..experiment.fields import LONGEST_LEVEL
 from ..experiment.grammar import RESOLVED
 from ..experiment.toml_writer import plain, toml_text
 from .resolve import merged
-from .schedules import SIDES
 
 KEPT = ("format", "name", "title", "description", "metric", *RESOLVED)
 
@@ -30,8 +29,7 @@ def replay_spec(spec: Spec, cell: Cell, title: str) -> str:
     links = document.setdefault("link", {})
     for link in cell.links:
         for side in SIDES:
-            shape: LinkImpairment = getattr(link, side)
-            for key, value in _rules(shape).items():
+            for key, value in _rules(link.side(side)).items():
                 links.setdefault(link.name, {}).setdefault(side, {})[key] = value
     document["factor"] = {
         name: _factor(plain(factor.item), [level.name for level in factor.levels], cell.factors[name])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from ..core.ip_families import IpFamily
-from ..core.link_types import DirectionName
+from ..core.link_types import SIDES, DirectionName
 from ..core.topology import DirectedLink, NoRoute, find_route
 from ..core.types import Flow, Path, Protocol
 from ..experiment.arrivals import Arrivals
@@ -20,7 +20,7 @@ from ..experiment.fields import Reader, read_span
 from ..experiment.grammar import FLOW, PATH, PHASE
 from ..experiment.problems import Problems, nearest
 from ..experiment.toml_positions import Item
-from .network import SIDES, UnresolvedLink
+from .network import UnresolvedLink
 
 PATH_EXAMPLE = '{ sender = "p1", receiver = "p2" }'
 

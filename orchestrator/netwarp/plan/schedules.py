@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from ..core.errors import SpecError
-from ..core.link_types import DirectionName, Link, LinkImpairment, PacketRule
+from ..core.link_types import SIDES, DirectionName, Link, LinkImpairment, PacketRule
 from ..core.schedule_levels import BETWEEN, ENDINGS, UNDISTURBED, PacketPosition, PacketSchedule, packets_of_level
 from ..core.types import Cell
 from ..experiment.factors import DOES_NOT_APPLY
@@ -19,7 +19,6 @@ from .types import Level, Plan, PlannedExperiment, PlannedFactor
 
 PAST_NS = NO_PACKET_NS
 """The time by which a late packet comes after the next one."""
-SIDES: tuple[DirectionName, ...] = ("forward", "backward")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +98,7 @@ def _check(plan: Plan) -> None:
         known.setdefault(name, set()).update(f"{link.name}.{side}" for link in cell.links for side in SIDES)
         for link, side in directions_of(schedule, cell):
             sender = link.a if side == "forward" else link.b
-            if getattr(link, side).packet_rules:
+            if link.side(side).packet_rules:
                 raise SpecError(
                     f"factor {name}: {link.name}.{side} has rules for single packets already (drop, duplicate, delay); "
                     f"leave them out, or name other directions, for example of = {_of(cell)}"
@@ -198,7 +197,7 @@ def children(parent: ScheduledCell, positions: Sequence[PacketPosition]) -> list
         (link.name, side, number)
         for link in parent.cell.links
         for side in SIDES
-        for rule in getattr(link, side).packet_rules
+        for rule in link.side(side).packet_rules
         for number in rule.numbers
     }
     last = max((number for number, position in enumerate(positions) if position.place in touched), default=-1)
@@ -237,7 +236,7 @@ def _touched(parent: ScheduledCell, position: PacketPosition) -> Cell:
     before = cell.factors[parent.factor]
     level = name if before == UNDISTURBED else f"{before}{BETWEEN}{name}"
     delay_ns = 0 if position.gap_ns is None else position.gap_ns + PAST_NS
-    shape: LinkImpairment = getattr(next(link for link in cell.links if link.name == position.link), position.direction)
+    shape = cell.shapes[position.link, position.direction]
     numbers = tuple(sorted((position.number, *(number for rule in shape.packet_rules for number in rule.numbers))))
     rule = _rule(parent.schedule, numbers, delay_ns)
     touched = _with_rules(cell, position.link, position.direction, (rule,))
@@ -259,11 +258,11 @@ def _with_rules(cell: Cell, name: str, side: DirectionName, rules: tuple[PacketR
     return msgspec.structs.replace(
         cell,
         links=tuple(
-            msgspec.structs.replace(link, **{side: changed(getattr(link, side))}) if link.name == name else link
+            msgspec.structs.replace(link, **{side: changed(link.side(side))}) if link.name == name else link
             for link in cell.links
         ),
         timeline=tuple(
-            msgspec.structs.replace(event, **{side: changed(getattr(event, side))}) if event.link == name else event
+            msgspec.structs.replace(event, **{side: changed(event.side(side))}) if event.link == name else event
             for event in cell.timeline
         ),
     )

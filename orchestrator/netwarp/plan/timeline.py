@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from ..core.link_types import DirectionName, LinkImpairment, Opportunities
+from ..core.link_types import SIDES, DirectionName, LinkImpairment, Opportunities
 from ..core.types import FAULTS, HOST_FAULTS, OF_TRACE, Action, Event, Flow, Node
 from ..core.wire import ETHERNET_HEADER_BYTES
 from ..experiment.fields import Reader
@@ -17,7 +17,7 @@ from ..experiment.problems import Problems, nearest
 from ..experiment.toml_positions import Item
 from .host_faults import OF_A_LINK, OWN_KEYS, HostFaults
 from .impairments import finish
-from .network import SIDES, Network, UnresolvedLink
+from .network import Network, UnresolvedLink
 from .routes import draw_phase, read_phase
 
 ACTIONS: tuple[Action, ...] = (*FAULTS, "change")
@@ -113,7 +113,7 @@ class TimelineReader:
             (event.link, side)
             for event in changes
             for side in SIDES
-            if getattr(event, side) not in (None, self._shapes[event.link, side])
+            if event.side(side) not in (None, self._shapes[event.link, side])
         }
         kept: list[Planned] = []
         useless: dict[str, Reader] = {}

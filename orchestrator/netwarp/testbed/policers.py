@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ..core.frozen import Frozen
-from ..core.link_types import DirectionName, Policer
+from ..core.link_types import SIDES, DirectionName, Policer
 from ..core.types import Cell, Check
 from . import messages
 from .layout import Interface, Layout
@@ -107,9 +107,8 @@ def direction_policers(cell: Cell, layout: Layout) -> tuple[DirectionPolicer, ..
     """Every policer of a cell."""
     policers = []
     for link in cell.links:
-        sides: tuple[tuple[DirectionName, DirectionName], ...] = (("forward", "backward"), ("backward", "forward"))
-        for name, other in sides:
-            shape = link.forward if name == "forward" else link.backward
+        for name, other in zip(SIDES, reversed(SIDES), strict=True):
+            shape = link.side(name)
             if isinstance(shape.policer, Policer):
                 action = police(shape.policer, shape.header_bytes)
                 where = layout.shaped[link.name, other]

@@ -57,7 +57,7 @@ def shapes_of(cell: Cell) -> dict[tuple[str, DirectionName], list[LinkImpairment
         shapes[link.name, "forward"], shapes[link.name, "backward"] = [link.forward], [link.backward]
     for event in cell.timeline:
         for name in event.directions:
-            shape = event.forward if name == "forward" else event.backward
+            shape = event.side(name)
             shapes[event.link, name] += [shape] if shape is not None else []
     return shapes
 

@@ -190,7 +190,7 @@ class Shaping:
         requests: list[tuple[int, Request]] = []
         for name in event.directions:
             direction = self._directions[event.link, name]
-            shape = event.forward if name == "forward" else event.backward
+            shape = event.side(name)
             if event.action == "change" and shape is not None:
                 requests += self._change(direction, _with_a_rate(shape, direction.like))
             elif event.longer_than_bytes is not None:
