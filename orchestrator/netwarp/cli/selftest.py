@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from ..core.errors import DoesNotBuild, SpecError
@@ -96,6 +97,17 @@ def _write_nipa(args: argparse.Namespace, results: Sequence[Result]) -> None:
         write_result_file(args.nipa, result_file(results, _origin(args), args.started, datetime.now(UTC)))
 
 
+def _print_head(args: argparse.Namespace, count: int) -> None:
+    if not args.json:
+        print("\n".join(head(count)), flush=True)
+
+
+def _print_result(args: argparse.Namespace, number: int, result: Result) -> None:
+    if not args.json:
+        output = () if args.quiet else result.output.splitlines()
+        print("\n".join(report(number, result.test.name, result.verdict, _note(result), output)), flush=True)
+
+
 def _run(args: argparse.Namespace, out: Path) -> int:
     names = tuple(args.tests or DEFAULT)
     scripts = [name.startswith(PREFIX) for name in names]
@@ -106,18 +118,11 @@ def _run(args: argparse.Namespace, out: Path) -> int:
             "packetdrill's scripts run on another kernel than programs do: name them in a call of their own, "
             "for example: netwarp selftest 'packetdrill:*' --tolerance '1 ms'"
         )
-    if not args.json:
-        print("\n".join(head(len(names))), flush=True)
-
-    def finished(number: int, result: Result) -> None:
-        if not args.json:
-            output = () if args.quiet else result.output.splitlines()
-            print("\n".join(report(number, result.test.name, result.verdict, _note(result), output)), flush=True)
-
+    _print_head(args, len(names))
     with Shown() as shown:
         done = run_selftests(
             names, source=args.source, kernel=args.kernel, jobs=args.jobs, seed=args.seed, wall_limit_s=args.wall_limit,
-            virtual_limit_s=args.virtual_limit, out=out, building=shown.update, finished=finished,
+            virtual_limit_s=args.virtual_limit, out=out, building=shown.update, finished=partial(_print_result, args),
         )  # fmt: skip
     for program, why in done.unbuilt.items():
         print(f"netwarp: {program} cannot be built: {why}", file=sys.stderr)
@@ -136,19 +141,11 @@ def _run_scripts(args: argparse.Namespace, names: tuple[str, ...], out: Path) ->
     except QuantityError as error:
         raise SpecError(f"--tolerance: {error}") from error
 
-    def planned(count: int) -> None:
-        if not args.json:
-            print("\n".join(head(count)), flush=True)
-
-    def finished(number: int, result: Result) -> None:
-        if not args.json:
-            output = () if args.quiet else result.output.splitlines()
-            print("\n".join(report(number, result.test.name, result.verdict, _note(result), output)), flush=True)
-
     with Shown() as shown:
         done = run_packetdrill(
             names, source=args.source, kernel=args.kernel, jobs=args.jobs, seed=args.seed, wall_limit_s=args.wall_limit,
-            tolerance_us=tolerance_us, out=out, building=shown.update, planned=planned, finished=finished,
+            tolerance_us=tolerance_us, out=out, building=shown.update, planned=partial(_print_head, args),
+            finished=partial(_print_result, args),
         )  # fmt: skip
     _write_nipa(args, done.results)
     if args.table is not None:
