@@ -7,7 +7,10 @@ import functools
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from ..captures.capture import Capture, read_captures
+from ..captures.native import Bools, Rows
 from ..core.errors import CaptureError
 from ..core.types import Cell
 from ..store import compressed
@@ -30,6 +33,14 @@ class CapturePoint:
         return tuple(
             (self.capture.address(path, 0), self.capture.address(path, 1)) for path in range(len(self.capture.paths))
         )
+
+    def between(self, rows: Rows, source: str, destination: str) -> Bools:
+        """Which rows of a table of packets are of those from one address to the other."""
+        mine = np.zeros(len(rows), dtype=np.bool_)
+        for number, ends in enumerate(self.addresses):
+            if set(ends) == {source, destination}:  # path direction 0 is from its first address
+                mine |= (rows["path"] == number) & (rows["path_direction"] == ends.index(source))
+        return mine
 
 
 def captured_links(cell: Cell, node: str) -> list[str]:

@@ -54,20 +54,6 @@ class DatagramFlow:
     arrived: Datagrams
     arrived_ns: Ints
     known: Bools
-    altered: int
-    """Arrived with a payload that was never sent."""
-
-    @property
-    def delays_ns(self) -> Ints:
-        """Of those that arrived, in the order of sending."""
-        there = self.arrived_ns != NEVER
-        delays: Ints = self.arrived_ns[there] - self.sent.t_ns[there]
-        return delays
-
-    @property
-    def lost(self) -> int:
-        """Of those that are known."""
-        return int((self.known & (self.arrived_ns == NEVER)).sum())
 
     @property
     def repeated(self) -> int:
@@ -86,11 +72,7 @@ def datagrams_at(cell: Cell, flow: Flow, point: CapturePoint, token: int, t0_rea
     layout, path = make_layout(cell), flow.paths[0]
     pair = (layout.interface(flow.sender, path.sender_link).ip, layout.interface(flow.receiver, path.receiver_link).ip)
     rows: Rows = point.capture.datagrams
-    mine = np.zeros(len(rows), dtype=np.bool_)
-    for number, ends in enumerate(point.addresses):
-        if set(ends) == set(pair):  # path direction 0 is from its first address
-            mine |= (rows["path"] == number) & (rows["path_direction"] == ends.index(pair[0]))
-    rows = rows[mine & (rows["destination_port"] == flow.port)]
+    rows = rows[point.between(rows, *pair) & (rows["destination_port"] == flow.port)]
     head = rows["head"] ^ np.uint64(token)
     return Datagrams(
         rows["time_ns"].astype(np.int64) - t0_realtime_ns,
@@ -115,8 +97,7 @@ def datagram_flow_of(
     came = datagrams_at(cell, flow, receiver, token, t0_realtime_ns)
     first = sent.first
     sent = sent.of(first)
-    ours = np.isin(came.number, sent.number)
-    arrived = came.of(ours)
+    arrived = came.of(np.isin(came.number, sent.number))
     arrived_ns = np.full(len(sent.number), NEVER, dtype=np.int64)
     once = arrived.first
     order = np.argsort(sent.number, kind="stable")
@@ -127,7 +108,7 @@ def datagram_flow_of(
     packets = receiver.capture.packets
     end_ns = int(packets["time_ns"].max(initial=0)) - t0_realtime_ns
     end_ns = max(end_ns, cell.duration_ns)
-    return DatagramFlow(sent, arrived, arrived_ns, there | (sent.t_ns + longest <= end_ns), int((~ours).sum()))
+    return DatagramFlow(sent, arrived, arrived_ns, there | (sent.t_ns + longest <= end_ns))
 
 
 def jitter_ns(sent_ns: Ints, arrived_ns: Ints) -> float | None:

@@ -104,14 +104,11 @@ class PassageReader:
     def of_link(self, direction: str) -> Passages:
         """The packets of all flows, both ways, that cross a link in this direction ("p1.forward")."""
         parts: list[Passages] = []
-        for flow in self._cell.flows:
-            for path in flow.paths:
-                for back in (False, True):
-                    for crossing in self._crossings(flow, path, back):
-                        if f"{crossing.hop.link}.{crossing.hop.direction}" == direction:
-                            parts += self._passages(
-                                flow, path, (crossing.hop,), crossing.before, crossing.after, back=back
-                            )
+        ways = ((flow, path, back) for flow in self._cell.flows for path in flow.paths for back in (False, True))
+        for flow, path, back in ways:
+            for crossing in self._crossings(flow, path, back):
+                if f"{crossing.hop.link}.{crossing.hop.direction}" == direction:
+                    parts += self._passages(flow, path, (crossing.hop,), crossing.before, crossing.after, back=back)
         return joined(parts)
 
     def _crossings(self, flow: Flow, path: FlowPath, back: bool) -> Iterable[Crossing]:
@@ -176,12 +173,8 @@ class PassageReader:
             self._layout.interface(flow.sender, path.sender_link).ip,
             self._layout.interface(flow.receiver, path.receiver_link).ip,
         )
-        source = addresses[back]
         rows = point.capture.identities
-        mine = np.zeros(len(rows), dtype=np.bool_)
-        for number, pair in enumerate(point.addresses):
-            if set(pair) == set(addresses):  # path direction 0 is from its first address
-                mine |= (rows["path"] == number) & (rows["path_direction"] == pair.index(source))
+        mine = point.between(rows, *(reversed(addresses) if back else addresses))
         own = [NONE] if flow.protocol == "udp" else flow_rows(point, flow)  # datagrams are of no flow of captures
         mine &= np.isin(rows["flow"], np.fromiter(own, np.uint32))
         if flow.protocol == "udp" and self._ports:

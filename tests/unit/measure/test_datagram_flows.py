@@ -25,7 +25,7 @@ def test_what_is_sent_after_the_last_arrival_is_lost(
     first = number < 4
     came = left.of(first)
     arrived_ns = np.where(first, t_ns + MS, NEVER)
-    datagrams = DatagramFlow(left, came, arrived_ns, np.ones(10, dtype=np.bool_), 0)
+    datagrams = DatagramFlow(left, came, arrived_ns, np.ones(10, dtype=np.bool_))
     metrics = datagram_flow_metrics(flow, datagrams, datagram_window(flow, datagrams))
     assert metrics["lost_datagrams"] == lost
     assert metrics["datagram_loss_ratio"] == pytest.approx(lost / sent)

@@ -129,7 +129,7 @@ def test_a_datagram_that_the_host_could_not_send_was_due_and_did_not_arrive() ->
     number = np.array([0, 3, 4])
     nothing = np.zeros(3, dtype=np.int64)
     sent = Datagrams(number * STEP_NS, number, nothing, nothing, nothing)
-    datagrams = DatagramFlow(sent, sent, sent.t_ns + DELAY_NS, np.ones(3, dtype=np.bool_), 0)
+    datagrams = DatagramFlow(sent, sent, sent.t_ns + DELAY_NS, np.ones(3, dtype=np.bool_))
     messages = datagram_messages(datagrams, Timetable(flow, 0))
     assert messages.due_ns is not None
     assert messages.due_ns.tolist() == [n * STEP_NS for n in range(5)]

@@ -118,13 +118,9 @@ def datagrams_at(cell: Cell, flow: Flow, receiver: CapturePoint | None, t0_realt
     path, layout = flow.paths[0], make_layout(cell)
     pair = (layout.interface(flow.sender, path.sender_link).ip, layout.interface(flow.receiver, path.receiver_link).ip)
     packets = receiver.capture.packets
-    there = np.zeros(len(packets), dtype=np.bool_)
-    for number, ends in enumerate(receiver.addresses):
-        if set(ends) == set(pair):  # path direction 0 is from its first address
-            there |= (packets["path"] == number) & (packets["path_direction"] == ends.index(pair[0]))
     over_ipv6 = family_of(pair[0]) == IPV6
     protocol = ICMPV6 if flow.protocol == "icmp" and over_ipv6 else IP_PROTOCOLS[flow.protocol]
-    rows = packets[(packets["protocol"] == protocol) & there]
+    rows = packets[(packets["protocol"] == protocol) & receiver.between(packets, *pair)]
     return rows["time_ns"].astype(np.int64) - t0_realtime_ns, rows["ip_bytes"].astype(np.int64)
 
 
