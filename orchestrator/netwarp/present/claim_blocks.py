@@ -1,16 +1,15 @@
-"""Claims as the page shows them: a block per claim, a line per condition, and the cells on which it is tested."""
+"""Claims as the page shows them: a block per claim, a line per condition."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..core.numbers import decimals, fixed, given, readable, scale
-from ..core.outputs import Amendment, Claim, Figure, Levels, Overlap, Table
+from ..core.outputs import Amendment, Claim, Overlap
 from ..plan.types import Outputs
 from ..store.tables import number
-from .result_tables import Grid
 from .run_data import MetricHeading, Row, RunData, metric_names
 from .style import IN_FEW, IN_OVERLAP
 
@@ -137,8 +136,8 @@ class Statement:
         """The verdict as it is shown: "holds" alone only where it holds in half of the conditions or more, by a number
         that no opposite word of the paper fits.
         """
-        own = next((value.exact for value in self.own.values if value.kind == "own"), None)
-        return self._shown(self.own.verdict, own, in_few=self._in_few)
+        measured = self._measured
+        return self._shown(self.own.verdict, measured.exact if measured else None, in_few=self._in_few)
 
     def shown_of(self, value: Value) -> str:
         """The same of a source's number, or of one measured."""
@@ -155,9 +154,13 @@ class Statement:
         return verdict
 
     @property
+    def _measured(self) -> Value | None:
+        """The number measured under its own conditions."""
+        return next((value for value in self.own.values if value.kind == "own"), None)
+
+    @property
     def _in_few(self) -> bool:
-        judged = self._judged
-        return 2 * sum(test.verdict == "holds" for test in judged) < len(judged)
+        return 2 * self._times_held < len(self._judged)
 
     @property
     def sureness(self) -> str:
@@ -166,9 +169,9 @@ class Statement:
         if self.own.verdict in ("not tested", "not testable here"):
             return ""
         if self.own.verdict == "its own source refutes it":
-            own = next((value for value in self.own.values if value.kind == "own"), None)
-            measured = {"holds": "; {} does", "does not hold": "; nor does {}"}
-            also = measured.get(own.verdict, "").format(own.title) if own else ""
+            own = self._measured
+            added = {"holds": "; {} does", "does not hold": "; nor does {}"}
+            also = added.get(own.verdict, "").format(own.title) if own else ""
             return f"the paper's own numbers do not show it{also}"
         if why.startswith("deterministic"):
             return "exact: nothing here is random"
@@ -208,10 +211,14 @@ class Statement:
         return [test for test in self.tests if test.verdict in ("holds", "does not hold", "inconclusive")]
 
     @property
+    def _times_held(self) -> int:
+        return sum(test.verdict == "holds" for test in self._judged)
+
+    @property
     def held(self) -> str:
         """ "4 of 6": the conditions under which it holds; "" if there is only one."""
-        judged = self._judged
-        return f"{sum(test.verdict == 'holds' for test in judged)} of {len(judged)}" if len(judged) > 1 else ""
+        judged = len(self._judged)
+        return f"{self._times_held} of {judged}" if judged > 1 else ""
 
     @property
     def turned(self) -> str:
@@ -455,59 +462,3 @@ def _tolerance(claim: Claim | None, divisor: float) -> str:
     if claim is None or not claim.tolerance or claim.kind not in _AROUND:
         return ""
     return f" \u00b1 {given(claim.tolerance / divisor)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """The places that show a claim's numbers. cells: indices in the list of cells. places: (anchor, short title) of
-    tables and figures.
-    """
-
-    cells: tuple[int, ...]
-    places: tuple[tuple[str, str], ...]
-
-
-NOTHING = Evidence((), ())
-
-
-def evidence(data: RunData, grids: Sequence[Grid], drawn: Iterable[str]) -> Mapping[str, Evidence]:
-    """Claim, by its name -> its cells, tables and figures. drawn: names of the figures on the page."""
-    tables = {grid.name for grid in grids}
-    figures = set(drawn)
-    outputs: list[tuple[str, Table | Figure]] = [
-        *((f"table-{table.name}", table) for table in data.plan.tables if table.name in tables),
-        *((f"figure-{figure.name}", figure) for figure in data.plan.figures if figure.name in figures),
-    ]
-    by_claim = {}
-    for claim in data.plan.claims:
-        selectors = [selector for part in _parts(claim, data.plan.claims) for selector in _selectors(part)]
-        cells = tuple(
-            index
-            for index, result in enumerate(data.cells)
-            if any(data.selection.has(result.cell, selector) for selector in selectors)
-        )
-        metrics = {part.metric for part in _parts(claim, data.plan.claims)}
-        places = tuple(
-            (anchor, short(output.title))
-            for anchor, output in outputs
-            if output.metric in metrics and any(data.selection.has(data.cells[n].cell, output.where) for n in cells)
-        )
-        by_claim[claim.name] = Evidence(cells, places)
-    return by_claim
-
-
-def _parts(claim: Claim, claims: Sequence[Claim]) -> list[Claim]:
-    """A claim, or for a mean of claims the claims it averages."""
-    return [other for other in claims if other.id in claim.of and other.condition == claim.condition] or [claim]
-
-
-def _selectors(claim: Claim) -> list[Levels]:
-    """Every selector of a claim, over all its levels at once."""
-    over = {claim.over: claim.levels} if claim.over else {}
-    return [{**selector, **over} for selector in (*claim.a, *claim.b)]
-
-
-def short(title: str) -> str:
-    """ "Figure 5: throughput against ..." -> "Figure 5"."""
-    head = title.partition(":")[0].strip()
-    return head if any(letter.isdigit() for letter in head) else title

@@ -19,7 +19,8 @@ from ...results.rows import NOT_RUN
 from ...store.run_dir import UNFINISHED, RunDir
 from ..answer_words import answer_words
 from ..cell_list import ROWS_AT_ONCE, Listing, listing_data, make_listing, spans
-from ..claim_blocks import NOTHING, evidence, statements
+from ..claim_blocks import statements
+from ..claim_evidence import NOTHING, evidence
 from ..figures import describe_figures
 from ..figures.description import Drawing, level_axis, payload
 from ..figures.line import line_key
