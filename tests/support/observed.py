@@ -37,6 +37,19 @@ def at_end(flow: Flow, tmp_path: Path, packets: Packets | Capture, node: str) ->
     return found
 
 
+def at_sender(protocol: str, packets: Packets, tmp_path: Path) -> tuple[Flow, FlowPackets, list[str]]:
+    """A flow of two paths at its sender, a file a path (MPTCP and SCTP: one more for what is of neither), and the names
+    of its paths; times count from T.
+    """
+    flow = flow_of(protocol, ("p1", "p2"))
+    links = ("p1", "p2") if protocol == "tcp" else ("p0", "p1", "p2")
+    numbers = (0, 2) if protocol == "tcp" else (0, 1, 2)
+    files = [pcap([(at, raw) for at, raw in packets if raw[27] == n]) for n in numbers]
+    sender, _, names = packets_at_both_ends(flow, CapturePoint("a", links, read(tmp_path, *files)), None, T)
+    assert sender is not None
+    return flow, sender, names
+
+
 def observed(
     flow: Flow,
     tmp_path: Path,

@@ -7,31 +7,16 @@ from pathlib import Path
 import pytest
 from netwarp.core.errors import CaptureError
 from netwarp.core.metrics.expressions import evaluate
-from netwarp.core.types import Flow
-from netwarp.core.types import Path as FlowPath
-from netwarp.measure.capture_point import CapturePoint
-from netwarp.measure.flow_packets import packets_at_both_ends
 from netwarp.measure.named_packets import NamedPackets
-from support.captures import T, chunk, pcap, read, sctp
+from support.captures import T, chunk, sctp
+from support.observed import at_sender
 from support.sctp_story import Packet, data, handshake, sack
 from support.tcp_story import Story
 
 
 def named(protocol: str, packets: list[tuple[int, bytes]], tmp_path: Path) -> NamedPackets:
     """The packets of a flow of two paths, captured at its sender; times count from T."""
-    ways = tuple(
-        FlowPath(name=f"p{n}", sender_link=f"p{n}", receiver_link=f"p{n}", bottleneck_bit_s=None, base_rtt_ns=0)
-        for n in (1, 2)
-    )
-    flow = Flow(
-        name="f", protocol=protocol, sender="a", receiver="b", paths=ways, port=80, start_ns=0, stop_ns=None,  # type: ignore[arg-type]
-        total_bytes=None, message_bytes=100,
-    )  # fmt: skip
-    files = [pcap([(at, raw) for at, raw in packets if raw[27] == n]) for n in (0, 1, 2)]
-    links = ("p1", "p2") if protocol == "tcp" else ("p0", "p1", "p2")
-    capture = read(tmp_path, *(files[:1] + files[2:] if protocol == "tcp" else files))
-    sender, _, names = packets_at_both_ends(flow, CapturePoint("a", links, capture), None, T)
-    assert sender is not None
+    _, sender, names = at_sender(protocol, packets, tmp_path)
     return NamedPackets(protocol, sender, names)
 
 

@@ -6,15 +6,13 @@ import struct
 from pathlib import Path
 
 import pytest
-from netwarp.core.types import Flow
-from netwarp.core.types import Path as FlowPath
-from netwarp.measure.capture_point import CapturePoint
-from netwarp.measure.flow_packets import FlowPackets, packets_at_both_ends
+from netwarp.measure.flow_packets import FlowPackets
 from netwarp.measure.groups.timers import repair_metrics
 from netwarp.measure.observation import FlowObservation
 from netwarp.store.app_records import Notification
 from support import mptcp_packets as mp
-from support.captures import T, chunk, pcap, read, sctp
+from support.captures import T, chunk, sctp
+from support.observed import at_sender
 from support.recorded_cell import make_cell
 from support.sctp_story import Packet, data, handshake, sack
 from support.tcp_story import Story
@@ -25,19 +23,7 @@ DATA_ACK_64 = 0x03
 
 def observed(protocol: str, packets: list[tuple[int, bytes]], tmp_path: Path, **more: object) -> FlowObservation:
     """A flow of two paths, captured at its sender; times count from T."""
-    ways = tuple(
-        FlowPath(name=f"p{n}", sender_link=f"p{n}", receiver_link=f"p{n}", bottleneck_bit_s=None, base_rtt_ns=0)
-        for n in (1, 2)
-    )
-    flow = Flow(
-        name="f", protocol=protocol, sender="a", receiver="b", paths=ways, port=80, start_ns=0, stop_ns=None,  # type: ignore[arg-type]
-        total_bytes=None, message_bytes=100,
-    )  # fmt: skip
-    files = [pcap([(at, raw) for at, raw in packets if raw[27] == n]) for n in (0, 1, 2)]
-    links = ("p1", "p2") if protocol == "tcp" else ("p0", "p1", "p2")
-    capture = read(tmp_path, *(files[:1] + files[2:] if protocol == "tcp" else files))
-    sender, _, _ = packets_at_both_ends(flow, CapturePoint("a", links, capture), None, T)
-    assert sender is not None
+    flow, sender, _ = at_sender(protocol, packets, tmp_path)
     return FlowObservation(make_cell("tcp"), flow, sender, **more)  # type: ignore[arg-type]
 
 
