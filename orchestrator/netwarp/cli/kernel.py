@@ -27,6 +27,7 @@ from ..guestkernel import (
 from ..guestkernel.build import HEADERS_ARCHES, make_headers
 from ..guestkernel.cache import add_headers, kernels_dir
 from ..guestkernel.tool_run import Progress
+from ..guestkernel.variant import combined, patched
 from . import EXIT_INTERRUPTED, terminable
 
 if TYPE_CHECKING:
@@ -57,6 +58,15 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
     )
     build.add_argument(
         "--second", action="store_true", help='build the release beside the default one: `kernel = "7.3"` in a spec'
+    )
+    build.add_argument(
+        "--patch",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help='with this patch on top (again for more): `kernel = "6.12+NAME"` in a spec, where NAME is the file\'s '
+        "without its ending",
     )
     build.add_argument(
         "--incremental",
@@ -116,7 +126,8 @@ def _build(args: argparse.Namespace) -> int:
     if args.second and args.source is not None:
         raise KernelError("--second names a source; leave --source out")
     args.source = Path(load_recipe().second) if args.second else args.source
-    build = find_kernel() if args.if_missing and args.source is None else None
+    variant = combined(patched(file) for file in args.patch)
+    build = find_kernel() if args.if_missing and args.source is None and not variant.label else None
     if build is None and args.wheels is not None:
         # those of the default release alone: netwarp_kernel_7_3 is the second
         for wheel in sorted(args.wheels.glob("netwarp_kernel-*.whl")):
@@ -124,7 +135,7 @@ def _build(args: argparse.Namespace) -> int:
         build = find_kernel()
     if build is None:
         with Shown() as shown:
-            build = build_kernel(args.source, args.jobs, shown.update, incremental=args.incremental)
+            build = build_kernel(args.source, args.jobs, shown.update, incremental=args.incremental, variant=variant)
     if args.headers_link is not None:
         if not build.key:
             raise KernelError(f"{build.binary} has no headers beside it; unset NETWARP_KERNEL to set up the apps")
@@ -140,7 +151,7 @@ def _say(build: KernelBuild, as_json: bool) -> int:
     if as_json:
         print(json.dumps(_record(build)))
     else:
-        print(f"kernel {build.release} ({build.key or build.kind}): {build.binary}")
+        print(f"kernel {_named(build)} ({build.key or build.kind}): {build.binary}")
     return 0
 
 
@@ -160,10 +171,15 @@ def _list(args: argparse.Namespace) -> int:
         known = build.recipe in (recipe.for_release(build.release).digest, "")
         note = "" if known else "  (another fragment or patches than this checkout's)"
         print(
-            f"{mark} {build.key or '-':16}  {build.release}  {build.source}  sha256 {build.sha256[:16]}  "
+            f"{mark} {build.key or '-':16}  {_named(build)}  {build.source}  sha256 {build.sha256[:16]}  "
             f"{build.built_at}{note}"
         )
     return 0
+
+
+def _named(build: KernelBuild) -> str:
+    """As a spec may name it."""
+    return f"{build.release}+{build.variant}" if build.variant else build.release
 
 
 def _record(build: KernelBuild) -> dict[str, str | None]:

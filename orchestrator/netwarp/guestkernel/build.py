@@ -21,6 +21,7 @@ from .objects import configures, finished, kept_objects, makes_headers, synchron
 from .recipe import Patch, Recipe, explain, is_known, load_recipe, parse_config, unmet
 from .source import KernelSource, file_sha256, find_source, release_of, unpack
 from .tool_run import Progress, Runner
+from .variant import PLAIN, Variant
 
 _TOOLS = ("make", "gcc", "ld", "flex", "bison", "bc", "tar", "xz", "patch", "strip")
 _HEADERS_TOOLS = ("make", "gcc", "tar", "xz")
@@ -37,21 +38,23 @@ def build_kernel(
     recipe: Recipe | None = None,
     *,
     incremental: bool = False,
+    variant: Variant = PLAIN,
 ) -> KernelBuild:
     """Build the kernel from `source`, unless it is cached.
 
     source: as for find_source(); None: the distribution's package. jobs: compilers at once (None: one per core).
-    incremental: keep the objects, and compile only what changed since the last such build of this tree.
-    progress: called from this thread during the build. Raises DoesNotBuild: a patch or option that does not apply, a
-    compiler error; KernelError: no source, a missing tool, a full disk. KeyboardInterrupt is passed on after every
-    child has ended and the unfinished build is removed.
+    incremental: keep the objects, and compile only what changed since the last such build of this tree. variant: what
+    is changed in it. progress: called from this thread during the build. Raises DoesNotBuild: a patch or option that
+    does not apply, a compiler error; KernelError: no source, a missing tool, a full disk. KeyboardInterrupt is passed
+    on after every child has ended and the unfinished build is removed.
     """
     recipe = recipe or load_recipe()
     _need_tools("the kernel build needs", _TOOLS)
     tree = find_source(source, recipe)
-    recipe = recipe.for_release(release_of(tree))
+    base = recipe.for_release(release_of(tree))
+    recipe = variant.on(base)
     compiler = toolchain()
-    key = kernel_key(tree, recipe, compiler)
+    key = kernel_key(tree, recipe, compiler, variant)
     target = cache.kernels_dir() / key
     if target.exists() and (build := cache.read_build(target)) is not None:
         return build
@@ -69,10 +72,10 @@ def build_kernel(
             runner = Runner(log, log_path, recipe.identity, progress)
             jobs = jobs or len(os.sched_getaffinity(0))
             if incremental:
-                with kept_objects(tree, recipe, compiler, enter) as folder:
-                    release = _make_again(tree, recipe, folder, work, jobs, runner)
+                with kept_objects(tree, recipe, compiler, variant, enter) as folder:
+                    release = _make_again(tree, recipe, variant, folder, work, jobs, runner)
             else:
-                release = _make(tree, recipe, work, jobs, runner)
+                release = _make(tree, recipe, variant, work, jobs, runner)
         kernel = work / "kernel"
         build = KernelBuild(
             key=key,
@@ -83,9 +86,10 @@ def build_kernel(
             source=tree.text,
             kind=tree.kind,
             compiler=compiler,
-            recipe=recipe.digest,
+            recipe=base.digest,
             config_sha256=file_sha256(kernel / "config"),
             built_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            variant=variant.label,
         )
         log_path.rename(kernel / "build.log")
         cache.write_record(kernel, build)
@@ -117,30 +121,32 @@ def toolchain() -> str:
     return ", ".join([*lines, output_of("getconf", "GNU_LIBC_VERSION") or "another C library"])
 
 
-def kernel_key(source: KernelSource, recipe: Recipe, compiler: str) -> str:
+def kernel_key(source: KernelSource, recipe: Recipe, compiler: str, variant: Variant = PLAIN) -> str:
     """16 hex digits of the SHA-256 of everything from which the binary is made."""
-    inputs = json.dumps([source.identity, recipe.digest, compiler])
+    inputs = json.dumps([source.identity, recipe.digest, compiler, *([variant.digest] if variant.label else [])])
     return hashlib.sha256(inputs.encode()).hexdigest()[:16]
 
 
-def _make(source: KernelSource, recipe: Recipe, work: Path, jobs: int, runner: Runner) -> str:
+def _make(source: KernelSource, recipe: Recipe, variant: Variant, work: Path, jobs: int, runner: Runner) -> str:
     """Unpack, patch, configure, compile; leaves work/kernel/{linux, config, include/} and returns the release."""
     tree = work / "tree"
     runner.enter("unpacks")
     unpack(source, tree, recipe, runner)
-    _prepare(recipe, tree, runner)
+    _prepare(recipe, variant, tree, runner)
     _compile(recipe, tree, jobs, runner)
     _headers(recipe, tree, jobs, runner)
     return _collect(tree, tree / "usr/include", work / "kernel", runner)
 
 
-def _make_again(source: KernelSource, recipe: Recipe, folder: Path, work: Path, jobs: int, runner: Runner) -> str:
+def _make_again(
+    source: KernelSource, recipe: Recipe, variant: Variant, folder: Path, work: Path, jobs: int, runner: Runner
+) -> str:
     """The same in the directory of a source's kept objects: only what changed since the last build there."""
     tree, include = folder / "tree", folder / "include"
     runner.enter("copies what changed")
     changed = synchronise(source, folder)
-    if configures(changed, tree):
-        _prepare(recipe, tree, runner)
+    if configures(changed, tree) or (changed and variant.label):  # a file that came anew has lost its changes
+        _prepare(recipe, variant, tree, runner)
     _compile(recipe, tree, jobs, runner)
     if makes_headers(changed, include):
         _headers(recipe, tree, jobs, runner)
@@ -151,10 +157,11 @@ def _make_again(source: KernelSource, recipe: Recipe, folder: Path, work: Path, 
     return release
 
 
-def _prepare(recipe: Recipe, tree: Path, runner: Runner) -> None:
+def _prepare(recipe: Recipe, variant: Variant, tree: Path, runner: Runner) -> None:
     runner.enter("patches")
     for patch in recipe.patches:
         apply_patch(patch, tree)
+    variant.lay(tree)
     runner.enter("configures")
     configure(recipe, tree, runner)
 

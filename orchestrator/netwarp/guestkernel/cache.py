@@ -41,7 +41,7 @@ class KernelBuild:
     executable. include: its user-space headers (None if unknown). release: `uname -r` of the guest. sha256: of the
     executable; two kernels are the same if and only if it is equal. source, compiler: as text. kind: package, tarball,
     directory or environment. recipe: digest of fragment, patches and pins. config_sha256: of the whole .config.
-    built_at: UTC, ISO 8601.
+    built_at: UTC, ISO 8601. variant: the label of what was changed on top of the recipe; "": nothing.
     """
 
     key: str
@@ -55,6 +55,7 @@ class KernelBuild:
     recipe: str
     config_sha256: str
     built_at: str
+    variant: str = ""
 
 
 def kernels_dir() -> Path:
@@ -97,7 +98,9 @@ def find_kernel(key: str | None = None, recipe: Recipe | None = None) -> KernelB
             raise KernelError(f"several kernels' keys begin with {key!r}: {', '.join(build.key for build in fitting)}")
         return fitting[0] if fitting else None
     recipe = recipe or load_recipe()
-    fitting = [build for build in builds if build.recipe == recipe.for_release(build.release).digest]
+    fitting = [
+        build for build in builds if build.recipe == recipe.for_release(build.release).digest and not build.variant
+    ]
 
     def distance(build: KernelBuild) -> int:
         own = same_release(build.release, recipe.release)
@@ -110,16 +113,19 @@ def find_named(name: str) -> KernelBuild | None:
     """The kernel that a spec names, or None if it is not built.
 
     name: a release ("6.1", "6.1.192": the newest build of it by this checkout's recipe, the distribution's package
-    before tarballs, and those before trees), or a key of at least 8 digits. build.find_build() finds that of a path.
+    before tarballs, and those before trees), with the label of a variant ("6.12+debug"), or a key of at least 8 digits.
+    build.find_build() finds that of a path.
     """
     builds = list_kernels()
     if re.fullmatch(r"[0-9a-f]{8,16}", name):
         return next((build for build in builds if build.key.startswith(name)), None)
     recipe = load_recipe()
+    release, _, label = name.partition("+")
     fitting = [
         build
         for build in builds
-        if re.match(rf"{re.escape(name)}(?![0-9])", build.release)
+        if build.variant == label
+        and re.match(rf"{re.escape(release)}(?![0-9])", build.release)
         and build.recipe == recipe.for_release(build.release).digest
     ]
     return min(fitting, key=lambda build: _KINDS.index(build.kind), default=None)
@@ -232,9 +238,9 @@ def add_headers(build: KernelBuild, headers: Path) -> Path:
 
 
 def _from_environment(name: str) -> KernelBuild:
-    if re.fullmatch(r"\d+\.\d+(\.\d+)?", name):
+    if re.fullmatch(r"\d+\.\d+(\.\d+)?(\+\S+)?", name):
         if (build := find_named(name)) is None:
-            raise KernelError(f"NETWARP_KERNEL={name}: no kernel of that release is built or installed")
+            raise KernelError(f"NETWARP_KERNEL={name}: no such kernel is built or installed")
         return build
     binary = Path(name).expanduser().absolute()
     if (

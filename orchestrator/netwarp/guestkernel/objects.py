@@ -21,6 +21,7 @@ from ..core.scratch import write_whole
 from . import cache
 from .recipe import Recipe
 from .source import KernelSource, contents, names, put
+from .variant import Variant
 
 _LIST, _UNFINISHED = "files.json", "unfinished.json"
 _OF_HEADERS = (
@@ -33,18 +34,20 @@ _OF_HEADERS = (
 )
 
 
-def objects_dir(source: KernelSource, recipe: Recipe, compiler: str) -> Path:
+def objects_dir(source: KernelSource, recipe: Recipe, compiler: str, variant: Variant) -> Path:
     """The place of a source's objects."""
-    place = json.dumps([str(source.path), recipe.digest, compiler])
+    place = json.dumps([str(source.path), recipe.digest, compiler, variant.digest])
     return cache.kernels_dir().parent / "objects" / hashlib.sha256(place.encode()).hexdigest()[:16]
 
 
 @contextlib.contextmanager
-def kept_objects(source: KernelSource, recipe: Recipe, compiler: str, enter: Callable[[str], None]) -> Iterator[Path]:
+def kept_objects(
+    source: KernelSource, recipe: Recipe, compiler: str, variant: Variant, enter: Callable[[str], None]
+) -> Iterator[Path]:
     """The directory of the objects, locked. Raises KernelError if the source is no directory."""
     if source.kind != "directory":
         raise KernelError(f"--incremental needs a tree that changes, and {source.path} is none; leave it out")
-    folder = objects_dir(source, recipe, compiler)
+    folder = objects_dir(source, recipe, compiler, variant)
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / ".lock", "w") as lock:
         try:

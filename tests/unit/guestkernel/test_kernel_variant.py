@@ -1,0 +1,125 @@
+"""Kernels with changes on top of the recipe: what they are made of, and that only their label names them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from netwarp.core.errors import KernelError
+from netwarp.guestkernel import build_kernel, find_kernel, load_recipe
+from netwarp.guestkernel.cache import find_named
+from netwarp.guestkernel.recipe import ConfigOption
+from netwarp.guestkernel.variant import Variant, combined, label_of, patched
+from support.kernel_tree import builds, make_tree
+
+PATCH = """\
+From: somebody
+Subject: [PATCH] another word
+
+--- a/main.c
++++ b/main.c
+@@ -1,2 +1,2 @@
+ #include <stdio.h>
+-int main(void) { puts("6.12.999"); return 0; }
++int main(void) { puts("6.12.999"); return 1; }
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("NETWARP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("NETWARP_KERNEL", raising=False)
+    return tmp_path / "cache"
+
+
+def patch_file(tmp_path: Path, text: str = PATCH, name: str = "my fix.patch") -> Path:
+    file = tmp_path / name
+    file.write_text(text)
+    return file
+
+
+def test_a_patched_kernel_is_named_by_its_label_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = make_tree(tmp_path)
+    plain = build_kernel(tree)
+    build = build_kernel(tree, variant=patched(patch_file(tmp_path)))
+    assert build.sha256 != plain.sha256
+    assert (build.variant, build.recipe, build.release) == ("my_fix", plain.recipe, plain.release)
+    assert find_kernel() == find_named("6.12") == plain, "the newer one is not taken by itself"
+    assert find_named("6.12+my_fix") == find_named("6.12.999+my_fix") == build
+    assert find_named("6.12+other") is None
+    monkeypatch.setenv("NETWARP_KERNEL", "6.12+my_fix")
+    assert find_kernel() == build
+
+
+def test_options_files_and_lines_are_in_the_build(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path)
+    variant = Variant(
+        "mine",
+        options=(ConfigOption("IP_SCTP", None), ConfigOption("MINE", "y")),
+        files=(("net/ipv4/tcp_mine.c", b"/* ours */\n"),),
+        lines=(("Makefile", "linux: net/ipv4/tcp_mine.c"),),
+    )
+    config = (build_kernel(tree, variant=variant).binary.parent / "config").read_text().splitlines()
+    assert "CONFIG_MINE=y" in config
+    assert "CONFIG_IP_SCTP=y" not in config
+    assert not (tree / "net").exists(), "the user's tree is not touched"
+    with pytest.raises(KernelError, match="mine: this source has no net/Makefile"):
+        build_kernel(tree, variant=Variant("mine", lines=(("net/Makefile", "obj-y += mine.o"),)))
+
+
+def test_every_part_of_a_variant_makes_another_kernel(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path)
+    variants = [
+        Variant(),
+        Variant("a"),
+        Variant("a", files=(("x.c", b"1"),)),
+        Variant("a", files=(("x.c", b"2"),)),
+        Variant("a", lines=(("Makefile", "# x"),)),
+        Variant("a", options=(ConfigOption("MINE", "y"),)),
+    ]
+    assert len({build_kernel(tree, variant=each).key for each in variants}) == len(variants)
+
+
+def test_kept_objects_keep_their_changes(tmp_path: Path) -> None:
+    """A file that comes anew from the tree is changed again."""
+    tree = make_tree(tmp_path)
+    variant = combined([patched(patch_file(tmp_path)), Variant("more", lines=(("main.c", "/* more */"),))])
+    first = build_kernel(tree, incremental=True, variant=variant)
+    (tree / "main.c").write_text("/* new */\n" + (tree / "main.c").read_text())
+    second = build_kernel(tree, incremental=True, variant=variant)
+    assert second.key != first.key
+    (kept,) = (tmp_path / "cache/objects").glob("*/tree/main.c")
+    text = kept.read_text()
+    assert (text.count("return 1"), text.count("/* more */"), text.count("/* new */")) == (1, 1, 1)
+    assert (second.variant, builds(tmp_path)) == ("my_fix+more", 2)
+
+
+def test_laying_twice_changes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("all:\n")
+    variant = Variant("a", files=(("x/y.c", b"1"),), lines=(("Makefile", "obj-y += y.o"),))
+    variant.lay(tmp_path)
+    once = (tmp_path / "Makefile").read_text()
+    variant.lay(tmp_path)
+    assert (tmp_path / "Makefile").read_text() == once == "all:\nobj-y += y.o\n"
+
+
+def test_of_an_option_named_twice_the_last_counts() -> None:
+    both = combined([Variant("a", (ConfigOption("X", "y"),)), Variant("b", (ConfigOption("X", None),))])
+    assert (both.label, both.options) == ("a+b", (ConfigOption("X", None),))
+    assert combined([]) == Variant()
+    assert Variant().on(load_recipe()) == load_recipe()
+
+
+@pytest.mark.parametrize(("name", "label"), [("tcp_mine.c", "tcp_mine"), ("0001-a b+c.patch", "0001-a_b_c")])
+def test_a_label_can_stand_in_a_spec(name: str, label: str) -> None:
+    assert label_of(Path(name)) == label
+
+
+def test_a_file_that_is_no_patch_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(KernelError, match="holds no patch"):
+        patched(patch_file(tmp_path, "int main(void);\n"))
+    with pytest.raises(KernelError, match="cannot be read"):
+        patched(tmp_path / "none.patch")
+    unfit = PATCH.replace("stdio", "stdlib")
+    with pytest.raises(KernelError, match=r"unfit\.patch does not fit"):
+        build_kernel(make_tree(tmp_path), variant=patched(patch_file(tmp_path, unfit, "unfit.patch")))
