@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .engine.claim_sources import ClaimsBySources, claims_by_sources
     from .engine.cleaning import Freed, remove_captures, remove_derived, unpack
     from .engine.compare import agree_runs, compare_exactly, compare_runs
+    from .engine.compare_packets import compare_packets
     from .engine.data_frames import load_run
     from .engine.events import CellFinished, CellsFinished, CellsStarted, CellTime, Event, Notice, Progress
     from .engine.experiment import Experiment
@@ -64,6 +65,7 @@ _DEFINED_IN = {
     "engine.claim_sources": ("ClaimsBySources", "claims_by_sources"),
     "engine.cleaning": ("Freed", "remove_captures", "remove_derived", "unpack"),
     "engine.compare": ("agree_runs", "compare_exactly", "compare_runs"),
+    "engine.compare_packets": ("compare_packets",),
     "engine.data_frames": ("load_run",),
     "engine.events": ("CellFinished", "CellTime", "CellsFinished", "CellsStarted", "Event", "Notice", "Progress"),
     "engine.experiment": ("Experiment",),
@@ -86,8 +88,8 @@ __all__ = [
     "Event", "Experiment", "ExplainedCaptures", "Freed", "KernelError", "NetwarpError", "Notice", "Progress", "Run",
     "RunComparison", "RunInterrupted", "RunOutOfSpace", "SctpAdvice", "SctpBudget", "SctpCheck", "SctpNetwork",
     "SpecError", "StoreError", "__version__", "advise_sctp", "agree_backends",
-    "agree_runs", "analyze", "analyze_captures", "calibrate", "check_sctp", "claims_by_sources", "compare_exactly",
-    "compare_runs", "explain_captures", "export_captures", "export_har", "load_experiment", "load_run",
+    "agree_runs", "analyze", "analyze_captures", "calibrate", "check_sctp", "claims_by_sources",
+    "compare_exactly", "compare_packets", "compare_runs", "explain_captures", "export_captures", "export_har", "load_experiment", "load_run",
     "merge_runs", "open_run",
     "plan_experiment", "remove_captures", "remove_derived", "replay", "report", "run", "unpack",
     "verify",

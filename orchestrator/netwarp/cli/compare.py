@@ -13,8 +13,9 @@ from rich.text import Text
 
 from ..core.errors import SpecError
 from ..core.numbers import given, percent, readable
-from ..core.units import counted
+from ..core.units import QuantityError, counted, parse_quantity
 from ..engine.compare import compare_exactly, compare_runs
+from ..engine.compare_packets import compare_packets
 from ..results.compared_numbers import ComparedNumber, Comparison, Moved
 from ..results.run_comparison import RunComparison
 from ..results.write import csv_text
@@ -48,11 +49,21 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="with --exact: a column of tables that is not compared",
     )  # fmt: skip
     parser.add_argument("--no-tables", action="store_true", help="with --exact: compare the cells alone")
+    parser.add_argument(
+        "--packets", action="store_true",
+        help="equal packets of two kernels or seeds, without what a stack draws at random (initial numbers, tags, "
+        "cookies, ports); exit with 1 where they are not",
+    )  # fmt: skip
+    parser.add_argument(
+        "--within", default="2 us", metavar="TIME", help="with --packets: times may differ by this much (default: 2 us)"
+    )
     parser.set_defaults(run=run_compare)
 
 
 def run_compare(args: argparse.Namespace) -> int:
     """`netwarp compare`."""
+    if args.packets:
+        return _run_packets(args)
     if args.exact:
         return _run_exactly(args)
     if args.renamed or args.left_out or args.no_tables:
@@ -164,6 +175,20 @@ def _changes(changed: list[ComparedNumber]) -> Table:
         numbers = (readable(value) for value in (row.a, row.b))
         shown.add_row(*map(Text, (levels, row.flow, f"{row.metric} [{row.unit}]", *numbers, change)))
     return shown
+
+
+def _run_packets(args: argparse.Namespace) -> int:
+    """0: every cell is in both, with equal packets."""
+    try:
+        within_ns = int(parse_quantity(args.within, "time").value)
+    except QuantityError as error:
+        raise SpecError(f"--within: {error}") from error
+    compared = compare_packets(args.a, args.b, within_ns=within_ns)
+    for pair in compared.unequal:
+        print(f"{pair.id}: {pair.words}")
+    equal = compared.count("equal")
+    print(f"{equal} of {counted(len(compared.cells), 'cell')} have equal packets, times within {args.within}")
+    return 0 if equal == len(compared.cells) else 1
 
 
 def _run_exactly(args: argparse.Namespace) -> int:
