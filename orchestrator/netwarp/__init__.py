@@ -89,8 +89,8 @@ __all__ = [
     "RunComparison", "RunInterrupted", "RunOutOfSpace", "SctpAdvice", "SctpBudget", "SctpCheck", "SctpNetwork",
     "SpecError", "StoreError", "__version__", "advise_sctp", "agree_backends",
     "agree_runs", "analyze", "analyze_captures", "calibrate", "check_sctp", "claims_by_sources",
-    "compare_exactly", "compare_packets", "compare_runs", "explain_captures", "export_captures", "export_har", "load_experiment", "load_run",
-    "merge_runs", "open_run",
+    "compare_exactly", "compare_packets", "compare_runs", "explain_captures", "export_captures", "export_har",
+    "load_experiment", "load_run", "merge_runs", "open_run",
     "plan_experiment", "remove_captures", "remove_derived", "replay", "report", "run", "unpack",
     "verify",
 ]  # fmt: skip
