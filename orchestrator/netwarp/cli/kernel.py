@@ -1,4 +1,4 @@
-"""`netwarp kernel build|export|headers|import|list`.
+"""`netwarp kernel build|export|headers|import|list|watch`.
 
 Also `python3 -m netwarp.cli.kernel`: the standard library alone is imported, so that the Makefile can build a kernel
 before there is a virtual environment.
@@ -43,7 +43,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def add_verbs(parser: argparse.ArgumentParser) -> None:
     """The verbs with their options."""
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="build|export|headers|import|list")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="build|export|headers|import|list|watch")
     build = verbs.add_parser(
         "build",
         help="build the guest kernel into the cache (nothing to do if it is there)",
@@ -96,12 +96,44 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
     leaving.add_argument("--key", help="of the kernel, or its beginning (default: the one that runs use)")
     coming = verbs.add_parser("import", help="put an exported kernel into the cache, if it is the one that was built")
     coming.add_argument("file", type=Path, metavar="FILE")
-    for verb in (build, listing, coming):
+    watching = verbs.add_parser(
+        "watch",
+        help="what changed from one kernel to another: tests, splats, numbers with the first packet that differs",
+        description="Runs tests and small experiments on two kernels, and says what changed. A kernel is SOURCE, "
+        "TREE@COMMIT or either with +PATCH: a built release, a tree, a tarball, a package (docs/kernel-developers.md). "
+        "Exit status: 0 nothing changed, 1 something did, 3 a source does not build.",
+    )
+    watching.add_argument("kernels", nargs="+", metavar="BASE NEW", help="or one git repository, with --over")
+    watching.add_argument(
+        "--set",
+        default="small",
+        metavar="small|full|FILE",
+        help="what runs (experiments/watch/sets.toml; default: small)",
+    )
+    watching.add_argument(
+        "--over", metavar="A..B", help="two commits of that repository; a finding between is bisected"
+    )
+    watching.add_argument("--finding", metavar="N", help="with --over: its number, several (1,3), or all (default: 1)")
+    watching.add_argument("--anew", action="store_true", help="run what earlier calls have kept, too")
+    watching.add_argument("--jobs", type=_positive, help="compilers, cells and tests at once (default: one per core)")
+    watching.add_argument(
+        "--out", type=Path, metavar="DIR", help="page, JSON, runs (default: results/watch/<UTC time>)"
+    )
+    nipa = watching.add_argument_group("a result file of NIPA, netdev's CI (docs/kernel-developers.md)")
+    nipa.add_argument("--nipa", type=Path, metavar="FILE", help="write it there")
+    nipa.add_argument("--branch", default="", metavar="NAME", help="the branch tested, of NIPA's branches.json")
+    nipa.add_argument("--executor", default="netwarp-watch", metavar="NAME", help="(default: netwarp-watch)")
+    nipa.add_argument("--link", default="", metavar="URL", help="where people find what --out keeps")
+    for verb in (build, listing, coming, watching):
         verb.add_argument("--json", action="store_true", help="one JSON value on stdout")
 
 
 def run(args: argparse.Namespace) -> int:
     """Carry out a verb; returns the exit status. Raises KernelError, KeyboardInterrupt."""
+    if args.verb == "watch":
+        from .watch import run_watch  # here: this module needs the standard library alone
+
+        return run_watch(args)
     if args.verb == "headers":
         with Shown("kernel headers") as shown:
             _link(args.link, make_headers(args.arch, shown.update))

@@ -29,7 +29,7 @@ RECORD = "build.json"
 WHEELS = "netwarp_kernels"
 _FORMAT = 1
 _WORK = ".building-"
-_KINDS = ("package", "tarball", "directory")
+_KINDS = ("package", "tarball", "directory", "commit")
 _ROOT_GUESSED = (6, 12)
 
 
@@ -40,7 +40,7 @@ class KernelBuild:
     key: its directory's name ("" for a kernel named by NETWARP_KERNEL that netwarp did not build). binary: the
     executable. include: its user-space headers (None if unknown). release: `uname -r` of the guest. sha256: of the
     executable; two kernels are the same if and only if it is equal. source, compiler: as text. kind: package, tarball,
-    directory or environment. recipe: digest of fragment, patches and pins. config_sha256: of the whole .config.
+    directory, commit or environment. recipe: digest of fragment, patches and pins. config_sha256: of the whole .config.
     built_at: UTC, ISO 8601. variant: the label of what was changed on top of the recipe; "": nothing.
     """
 

@@ -1,4 +1,4 @@
-"""The source of a kernel: the distribution's package, a tarball, or a user's own tree (never touched)."""
+"""The source of a kernel: the distribution's package, a tarball, or a user's tree or a commit of it (never touched)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import hashlib
 import lzma
 import os
 import re
+import shutil
 import stat
 import subprocess
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -20,26 +21,31 @@ from ..core.executables import output_of
 from .recipe import PACKAGE_NAMES, Recipe
 from .tool_run import Runner
 
-Kind = Literal["package", "tarball", "directory"]
+Kind = Literal["package", "tarball", "directory", "commit"]
 PACKAGED = Path("/usr/src")
 """The folder of the tarballs of Debian's packages of sources."""
+_SHORT = 12
+"""Digits of a commit's hash that people are shown."""
 _PACKAGE = re.compile(rf"{PACKAGE_NAMES}\d+\.\d+")
 
 
 @dataclasses.dataclass(frozen=True)
 class KernelSource:
-    """One source tree, not unpacked yet. `identity` is equal for equal content; `text` is for people."""
+    """One source tree, not unpacked yet. `identity` is equal for equal content; `text` is for people. commit: the hash
+    of one of the tree's commits, whose content counts in place of the directory's.
+    """
 
     kind: Kind
     path: Path
     identity: str
     text: str
+    commit: str = ""
 
 
 def find_source(asked: Path | None, recipe: Recipe) -> KernelSource:
     """The source asked for, or (None) the distribution's package. `asked`: a directory, a tarball, a package's file
-    (.deb), or the name of a package of the distribution, such as linux-source-6.1. A directory is read completely for
-    its identity; a package's file is the same source as that package installed.
+    (.deb), or the name of a package of the distribution, such as linux-source-6.1; or TREE@COMMIT of a git repository.
+    A directory is read completely for its identity; a package's file is the same source as that package installed.
 
     Raises KernelError if there is none, with the way to get one.
     """
@@ -56,6 +62,9 @@ def find_source(asked: Path | None, recipe: Recipe) -> KernelSource:
         return _package_file(path)
     if path.is_file():
         return KernelSource("tarball", path, f"tarball {file_sha256(path)}", path.name)
+    tree, at, commit = str(path).rpartition("@")
+    if at and Path(tree).is_dir():
+        return _commit(Path(tree), commit)
     raise KernelError(f"--source: {asked} does not exist")
 
 
@@ -67,6 +76,11 @@ def unpack(source: KernelSource, tree: Path, recipe: Recipe, runner: Runner) -> 
             raise KernelError(f"{source.path} changed while it was being copied; start again")
         if not _is_git(source.path):  # what an earlier build left in it; git's own list has no such files
             runner.run([*recipe.make, "ARCH=um", "mrproper"], cwd=tree)
+    elif source.kind == "commit":
+        # an index of our own: nothing changes in the repository
+        git = ["env", f"GIT_INDEX_FILE={tree.parent / 'index'}", "git", "-C", str(source.path)]
+        runner.run([*git, "read-tree", source.commit], cwd=tree)
+        runner.run([*git, "checkout-index", "--all", f"--prefix={tree}/"], cwd=tree)
     else:
         tarball = source.path
         if tarball.suffix == ".deb":
@@ -82,6 +96,51 @@ def unpack(source: KernelSource, tree: Path, recipe: Recipe, runner: Runner) -> 
         raise KernelError(f"{source.path} holds no Linux source with User-Mode Linux (no arch/um/Kconfig)")
 
 
+def unpack_parts(source: KernelSource, parts: Sequence[str], target: Path) -> None:
+    """Put folders or files of a source, by their places in it, into the directory `target`; parts that it does not have
+    are left out. Raises KernelError if it cannot be unpacked.
+    """
+    if source.kind == "directory":
+        for part in parts:
+            if (source.path / part).is_dir():
+                shutil.copytree(source.path / part, target / part, symlinks=True)
+            elif (source.path / part).is_file():
+                (target / part).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(source.path / part, target / part)
+        return
+    work = target / ".unpacking"
+    work.mkdir()
+    try:
+        unpacking = ["tar", "-x", "-C", str(target)]
+        if source.kind == "commit":
+            listed = output_of("git", "-C", source.path, "ls-tree", "--name-only", source.commit, *parts).split()
+            archive = work / "parts.tar"
+            _run(["git", "-C", str(source.path), "archive", "-o", str(archive), source.commit, *listed])
+            _run([*unpacking, "-f", str(archive)])
+            return
+        tarball = source.path
+        if tarball.suffix == ".deb":
+            _run(["dpkg-deb", "-x", str(tarball), str(work)])
+            tarball = work / f"{str(PACKAGED)[1:]}/{source.text.partition(' ')[0]}.tar.xz"
+        unpacking += ["--strip-components=1", "-f", str(tarball), "--wildcards"]
+        unpacking += ["-I", "xz -T0"] if tarball.name.endswith(".xz") else []
+        done = subprocess.run(
+            [*unpacking, *(f"*/{part}" for part in parts)], capture_output=True, text=True, check=False
+        )
+        if not any((target / part).exists() for part in parts):
+            raise KernelError(f"{source.path} cannot be unpacked: {done.stderr.strip()[-300:]}")
+    except OSError as error:
+        raise KernelError(f"{source.path} cannot be unpacked: {error}") from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise KernelError(f"{command[-1]} cannot be unpacked: {done.stderr.strip()[-300:]}")
+
+
 def file_sha256(path: Path) -> str:
     """SHA-256 of a file's content, in hex."""
     with path.open("rb") as file:
@@ -93,7 +152,10 @@ def release_of(source: KernelSource) -> str:
     if source.kind == "package":
         return source.text.partition(" ")[0].removeprefix(PACKAGE_NAMES).removesuffix(".tar.xz")
     try:
-        makefile = _makefile(source.path) if source.kind == "tarball" else (source.path / "Makefile").read_bytes()
+        if source.kind == "commit":
+            makefile = output_of("git", "-C", source.path, "show", f"{source.commit}:Makefile").encode()
+        else:
+            makefile = _makefile(source.path) if source.kind == "tarball" else (source.path / "Makefile").read_bytes()
     except (OSError, tarfile.TarError, EOFError, lzma.LZMAError, zlib.error):
         return ""  # unpacking it will say what is wrong
     numbers = [re.search(rb"^%s = (\d+)$" % name, makefile, re.MULTILINE) for name in (b"VERSION", b"PATCHLEVEL")]
@@ -136,6 +198,17 @@ def _package_file(path: Path) -> KernelSource:
     if not _PACKAGE.fullmatch(text.partition(" ")[0]):
         raise KernelError(f"{path} is {text}, not one of Debian's packages {PACKAGE_NAMES}*")
     return KernelSource("package", path, text, text)
+
+
+def _commit(tree: Path, name: str) -> KernelSource:
+    """The source of a commit; its identity is the hash of what is in it, equal for commits of equal content."""
+    found = output_of("git", "-C", tree, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}").strip()
+    content = output_of("git", "-C", tree, "rev-parse", "--verify", "--quiet", f"{found}^{{tree}}").strip()
+    if not found or not content or not name:
+        raise KernelError(f"{tree}@{name}: the tree is no git repository, or has no such commit")
+    if not output_of("git", "-C", tree, "ls-tree", "--name-only", found, "arch/um/Kconfig"):
+        raise KernelError(f"{tree}@{name} is not a Linux source with User-Mode Linux (no arch/um/Kconfig)")
+    return KernelSource("commit", tree, f"git {content}", f"{tree}@{found[:_SHORT]}", found)
 
 
 def _is_git(path: Path) -> bool:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from ..core.errors import SpecError
 from .guest import Result
-from .tap import Case
 
 _TARGETS = {"packetdrill": "net/packetdrill"}
 """Collections whose folder in the kernel's source has another name."""
@@ -29,6 +28,18 @@ class Origin:
     link: str
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A test of a result file. place: below the origin's link; cases: (name, result) of what is inside it."""
+
+    test: str
+    group: str
+    result: str
+    place: str
+    cases: tuple[tuple[str, str], ...] = ()
+    time_s: float | None = None
+
+
 def namify(text: str) -> str:
     """A name as NIPA writes it: every run of other characters than letters and digits is one `-`."""
     return re.sub(r"[^0-9a-zA-Z]+", "-", text).strip("-")
@@ -38,8 +49,25 @@ def result_file(results: Sequence[Result], origin: Origin, started: datetime, en
     """The content of a result file. A failed test is not run again (`retry` is left out): in virtual time it would be
     the same run.
     """
-    tests = [_entry(number, result, origin) for number, result in enumerate(results, 1)]
-    return _file(tests, origin, started, ended)
+    entries = [
+        Entry(
+            result.test.name.partition(":")[2], group_of(result.test.collection), result.verdict,
+            result.test.folder(number), tuple((case.name, case.verdict) for case in result.cases),
+            round(result.wall_s, 1),
+        )
+        for number, result in enumerate(results, 1)
+    ]  # fmt: skip
+    return entries_file(entries, origin, started, ended)
+
+
+def entries_file(entries: Sequence[Entry], origin: Origin, started: datetime, ended: datetime) -> dict[str, object]:
+    """The content of a result file of these tests."""
+    return _file([_entry(entry, origin) for entry in entries], origin, started, ended)
+
+
+def group_of(collection: str) -> str:
+    """NIPA's group of a collection of selftests."""
+    return f"selftests-{namify(_TARGETS.get(collection, collection))}"
 
 
 def build_failure(why: str, origin: Origin, started: datetime, ended: datetime) -> dict[str, object]:
@@ -65,18 +93,13 @@ def _file(tests: list[dict[str, object]], origin: Origin, started: datetime, end
     }  # fmt: skip
 
 
-def _entry(number: int, result: Result, origin: Origin) -> dict[str, object]:
-    entry: dict[str, object] = {
-        "test": namify(result.test.name.partition(":")[2]),
-        "group": f"selftests-{namify(_TARGETS.get(result.test.collection, result.test.collection))}",
-        "result": result.verdict,
-        "link": f"{origin.link.rstrip('/')}/{result.test.folder(number)}",
-        "time": round(result.wall_s, 1),
-    }
-    if result.cases:
-        entry["results"] = [_case(case) for case in result.cases]
-    return entry
-
-
-def _case(case: Case) -> dict[str, object]:
-    return {"test": namify(case.name), "result": case.verdict}
+def _entry(entry: Entry, origin: Origin) -> dict[str, object]:
+    said: dict[str, object] = {
+        "test": namify(entry.test), "group": entry.group, "result": entry.result,
+        "link": f"{origin.link.rstrip('/')}/{entry.place}".rstrip("/"),
+    }  # fmt: skip
+    if entry.time_s is not None:
+        said["time"] = entry.time_s
+    if entry.cases:
+        said["results"] = [{"test": namify(name), "result": result} for name, result in entry.cases]
+    return said

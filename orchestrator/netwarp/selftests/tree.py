@@ -19,7 +19,7 @@ from ..core.executables import with_sbin
 from ..guestkernel.build import toolchain
 from ..guestkernel.cache import kernels_dir
 from ..guestkernel.recipe import ConfigOption, Recipe
-from ..guestkernel.source import KernelSource
+from ..guestkernel.source import KernelSource, unpack_parts
 
 SELFTESTS = Path("tools/testing/selftests")
 OVERRIDES = Path(__file__).with_name("overrides")
@@ -150,27 +150,13 @@ def unpack_tests(source: KernelSource, recipe: Recipe) -> Path:
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     try:
-        if source.kind == "directory":
-            for part in _PARTS:
-                if (source.path / part).is_dir():
-                    shutil.copytree(source.path / part, work / part, symlinks=True)
-        else:
-            _extract(source.path, work)
+        unpack_parts(source, _PARTS, work)
         if not (work / SELFTESTS / "lib.mk").is_file():
             raise KernelError(f"{source.path} holds no {SELFTESTS}")
         work.rename(place)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return place
-
-
-def _extract(tarball: Path, target: Path) -> None:
-    command = ["tar", "-x", "--strip-components=1", "-C", str(target), "-f", str(tarball), "--wildcards"]
-    if tarball.name.endswith(".xz"):
-        command += ["-I", "xz -T0"]
-    done = subprocess.run([*command, *(f"*/{part}" for part in _PARTS)], capture_output=True, text=True, check=False)
-    if not (target / SELFTESTS).is_dir():
-        raise KernelError(f"{tarball}: its {SELFTESTS} cannot be unpacked: {done.stderr.strip()[-300:]}")
 
 
 def selftest_recipe(recipe: Recipe, options: Mapping[str, str]) -> Recipe:

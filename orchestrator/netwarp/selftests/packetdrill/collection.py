@@ -7,14 +7,13 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...core.errors import KernelError, SpecError
 from ...guestkernel.cache import kernels_dir
-from ...guestkernel.source import PACKAGED, KernelSource
+from ...guestkernel.source import KernelSource, unpack_parts
 from .addresses import VERSIONS, Version
 
 COLLECTION = "packetdrill"
@@ -92,7 +91,8 @@ def unpack_scripts(source: KernelSource) -> Scripts:
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     try:
-        folder = _unpacked(source, work)
+        unpack_parts(source, [_FOLDER], work)
+        folder = work / _FOLDER
         if not any(folder.glob("*.pkt")):
             raise KernelError(f"{source.path}: has no scripts in {_FOLDER}")
         folder.rename(place)
@@ -104,30 +104,3 @@ def unpack_scripts(source: KernelSource) -> Scripts:
 def _place(identity: str) -> Path:
     key = hashlib.sha256(identity.encode()).hexdigest()[:16]
     return kernels_dir().parent / "selftests" / f"packetdrill-{key}"
-
-
-def _unpacked(source: KernelSource, work: Path) -> Path:
-    """Their folder, put below `work`."""
-    if source.kind == "directory":
-        folder = source.path / _FOLDER
-        if folder.is_dir():
-            shutil.copytree(folder, work / "scripts")
-        return work / "scripts"
-    tarball = source.path
-    if tarball.suffix == ".deb":
-        _run(["dpkg-deb", "-x", str(tarball), str(work / "package")])
-        tarball = work / f"package{PACKAGED}" / f"{source.text.partition(' ')[0]}.tar.xz"
-    command = ["tar", "-x", "--strip-components=1", "-C", str(work), "-f", str(tarball), "--wildcards"]
-    if tarball.name.endswith(".xz"):
-        command += ["-I", "xz -T0"]
-    _run([*command, f"*/{_FOLDER}"])
-    return work / _FOLDER
-
-
-def _run(command: list[str]) -> None:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError as error:
-        raise KernelError(f"{command[0]} is needed: {error}") from error
-    if done.returncode:
-        raise KernelError(f"{command[-1]} cannot be unpacked: {done.stderr.strip()[-300:]}")

@@ -1,0 +1,215 @@
+"""`netwarp kernel watch BASE NEW`: which tests, splats and numbers changed from one kernel to another."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from ..core.errors import DoesNotBuild, SpecError
+from ..core.numbers import percent, readable
+from ..core.units import counted
+from ..engine.watch import compare_results, results_of
+from ..engine.watch_bisect import bisect
+from ..engine.watch_nipa import watch_results
+from ..engine.watch_sets import watch_set
+from ..guestkernel import KernelBuild
+from ..guestkernel.asked import build_asked, parse_asked
+from ..present.pages.watch import watch_page
+from ..results.compared_numbers import ComparedNumber
+from ..results.watched import Bisected, ChangedCell, Watched, as_json
+from ..selftests.nipa import Origin, build_failure, write_result_file
+from ..store.run_dir import write_atomic
+from .kernel import Shown
+from .output import make_table, plain_console, print_json
+from .progress import TerminalProgress
+
+SHOWN = 10
+NAMED = ("base", "new")
+
+
+def run_watch(args: argparse.Namespace) -> int:
+    """`netwarp kernel watch`; 0: nothing changed, 1: something did."""
+    args.started = datetime.now(UTC)
+    if args.nipa is not None and not args.branch:
+        raise SpecError("--nipa needs the branch's name, for example: --branch net-next-2026-08-20--15-00")
+    try:
+        return _run(args)
+    except DoesNotBuild as error:
+        if args.nipa is not None:
+            write_result_file(args.nipa, build_failure(str(error), _origin(args), args.started, datetime.now(UTC)))
+        raise
+
+
+def _run(args: argparse.Namespace) -> int:
+    tree, good, bad = _over(args)
+    asked = [f"{tree}@{good}", f"{tree}@{bad}"] if tree is not None else args.kernels
+    if len(asked) != 2:
+        raise SpecError(
+            "watch compares two kernels, BASE and NEW: netwarp kernel watch 6.12 6.12+fix.patch; "
+            "or two commits of one tree: netwarp kernel watch ~/linux --over v6.12..HEAD"
+        )
+    chosen = watch_set(args.set)
+    out = args.out or Path("results/watch") / args.started.strftime("%Y%m%dT%H%M%SZ")
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise SpecError(f"--out {out}: is not empty; name a new directory")
+    parsed = [parse_asked(text) for text in asked]
+    with Shown() as shown:
+        built = [build_asked(each, args.jobs, shown.update) for each in parsed]
+    with TerminalProgress() as progress:
+        results = [
+            results_of(build, source, chosen, asked=each.text, jobs=args.jobs, progress=progress, anew=args.anew)
+            for each, (build, source) in zip(parsed, built, strict=True)
+        ]
+        watched = compare_results(results[0], results[1], chosen.name)
+    _keep(watched, [place for _, place in results], out)
+    if tree is not None and watched.differs:
+        with Shown() as shown, TerminalProgress() as progress:
+
+            def build(text: str) -> tuple[KernelBuild, Path | None]:
+                return build_asked(parse_asked(text), args.jobs, shown.update)
+
+            named = _findings(watched, args.finding)
+            found = tuple(
+                bisect(watched, one, chosen, tree, good, bad, results[0][1], build, args.jobs, progress)
+                for one in named
+            )
+        watched = _with(watched, found)
+        _write(watched, out)
+    if args.nipa is not None:
+        write_result_file(args.nipa, watch_results(watched, _origin(args), args.started, datetime.now(UTC)))
+    if args.json:
+        print_json(as_json(watched))
+    else:
+        print_watched(watched, out)
+    return int(watched.differs)
+
+
+def _over(args: argparse.Namespace) -> tuple[Path | None, str, str]:
+    """The tree and the two commits of --over."""
+    if args.over is None:
+        if args.finding is not None:
+            raise SpecError("--finding says what --over bisects: netwarp kernel watch ~/linux --over v6.12..HEAD")
+        return None, "", ""
+    good, dots, bad = args.over.partition("..")
+    if not (good and dots and bad) or bad.startswith("."):
+        raise SpecError(f"--over {args.over}: wants two commits, for example --over v6.12..HEAD")
+    if len(args.kernels) != 1 or not (tree := Path(args.kernels[0]).expanduser()).is_dir():
+        raise SpecError("--over needs one git repository: netwarp kernel watch ~/linux --over v6.12..HEAD")
+    return tree.resolve(), good, bad
+
+
+def _findings(watched: Watched, asked: str | None) -> list[str]:
+    """What is bisected: the first finding, or those of --finding."""
+    every = list(watched.findings)
+    if not every:
+        return []
+    if asked == "all":
+        return every
+    if asked is None:
+        return every[:1]
+    numbers = [word for word in asked.split(",") if word.isdecimal() and 1 <= int(word) <= len(every)]
+    if len(numbers) != len(asked.split(",")):
+        raise SpecError(f"--finding {asked}: wants all, or numbers from 1 to {len(every)}, for example --finding 1,3")
+    return [every[int(number) - 1] for number in numbers]
+
+
+def _with(watched: Watched, found: tuple[Bisected, ...]) -> Watched:
+    return Watched(
+        watched.base, watched.new, watched.set_name, watched.runs, watched.cells, watched.tests, watched.splats, found
+    )
+
+
+def _keep(watched: Watched, places: list[Path], out: Path) -> None:
+    """The page, the JSON and all that ran, in one directory (links to the cache's files where the disk is the same)."""
+    out.mkdir(parents=True, exist_ok=True)
+    for name, place in zip(NAMED, places, strict=True):
+        shutil.copytree(place, out / name, copy_function=_link, symlinks=True)
+    _write(watched, out)
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _write(watched: Watched, out: Path) -> None:
+    write_atomic(out / "index.html", watch_page(watched))
+    import msgspec
+
+    write_atomic(out / "watch.json", msgspec.json.format(msgspec.json.encode(as_json(watched)), indent=1) + b"\n")
+
+
+def _origin(args: argparse.Namespace) -> Origin:
+    return Origin(args.executor, args.branch, args.link)
+
+
+def print_watched(watched: Watched, out: Path) -> None:
+    """The answer, short: what changed, the largest first."""
+    console = plain_console()
+    for name, kernel in (("A", watched.base), ("B", watched.new)):
+        tests = ", ".join(f"{count} {verdict}" for verdict, count in watched.counts(kernel).most_common())
+        console.print(f"{name}  {kernel.asked}: Linux {kernel.release}, {kernel.source}; tests: {tests or 'none'}")
+        for why in kernel.without:
+            console.print(f"   not run: {why}")
+    cells = sum(run.cells for run in watched.runs)
+    numbers = ", ".join(f"{count} {verdict}" for verdict, count in watched.numbers.most_common())
+    console.print(f"{counted(cells, 'cell')} on each; numbers: {numbers or 'none'}")
+    for splat in watched.splats:
+        console.print(f"splat in {splat.where}:\n{splat.text}")
+    _print_tests(console, watched)
+    for title, moved in (
+        ("Cells that ended otherwise", [each for run in watched.runs for each in run.outcomes]),
+        ("Verdicts that changed", [each for run in watched.runs for each in run.verdicts]),
+    ):
+        if moved:
+            shown = make_table(title, "", "A", "B")
+            for each in moved[:SHOWN]:
+                shown.add_row(*map(Text, (each.name, each.a, each.b)))
+            console.print(shown)
+            if len(moved) > SHOWN:
+                console.print(f"... and {len(moved) - SHOWN} more")
+    _print_cells(console, watched.cells)
+    for found in watched.bisected:
+        which = " or ".join(commit[:12] for commit in found.commits[:5])
+        console.print(f"{found.finding}: {which} ({found.subject}), {counted(found.steps, 'step')}")
+    if not watched.differs:
+        console.print("Nothing changed.")
+    console.print(str(out / "index.html"), soft_wrap=True)
+
+
+def _print_tests(console: Console, watched: Watched) -> None:
+    both = [one for one in watched.tests if one.a and one.b]
+    if both:
+        shown = make_table("Tests that ended otherwise", "", "A", "B", "")
+        for one in both[:SHOWN]:
+            assert one.a is not None and one.b is not None
+            inside = ", ".join(f"{name} {b}" for name, _, b in one.inside[:3])
+            shown.add_row(*map(Text, (one.name, one.a.verdict, one.b.verdict, one.b.note.split("\n")[0] or inside)))
+        console.print(shown)
+    if alone := len(watched.tests) - len(both):
+        console.print(f"{counted(alone, 'test is', 'tests are')} in the source of one of the kernels only")
+
+
+def _print_cells(console: Console, cells: tuple[ChangedCell, ...]) -> None:
+    for number, cell in enumerate(cells[:SHOWN], 1):
+        console.print(Text(f"{number:>2} {cell.name}", style="bold"))
+        said = [_number(one) for one in cell.numbers[:3]]
+        more = len(cell.numbers) - len(said)
+        console.print("   " + "; ".join(said) + (f"; and {more} more" if more else ""))
+        if cell.first:
+            console.print(f"   first: {cell.first}")
+    if len(cells) > SHOWN:
+        console.print(f"... and {counted(len(cells) - SHOWN, 'more cell')} with numbers that changed")
+
+
+def _number(one: ComparedNumber) -> str:
+    change = "" if one.relative is None else f" ({percent(one.relative, signed=True)})"
+    return f"{one.flow} {one.metric} {readable(one.a)} -> {readable(one.b)} {one.unit}{change}".strip()

@@ -1,0 +1,214 @@
+"""What `netwarp kernel watch` keeps of a kernel, what it says of two, and its page; guests are in tests/guest."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+from netwarp.cli import main
+from netwarp.core.errors import SpecError
+from netwarp.engine.watch import RECORD, results_of, splats_of, watch_dir
+from netwarp.engine.watch_nipa import watch_results
+from netwarp.engine.watch_sets import SETS, WatchRun, WatchSet, watch_set
+from netwarp.experiment import load_experiment
+from netwarp.guestkernel import KernelBuild, build_kernel
+from netwarp.plan import make_plan
+from netwarp.present.pages.watch import sentence, watch_page
+from netwarp.results.compared_numbers import ComparedNumber, Moved, Verdict
+from netwarp.results.watched import (
+    Bisected,
+    ChangedCell,
+    ChangedRun,
+    Splat,
+    Watched,
+    WatchedKernel,
+    WatchedTest,
+    as_json,
+    changed_tests,
+    rank,
+    ranked,
+)
+from netwarp.selftests.nipa import Origin
+from support.kernel_tree import make_tree
+
+NOW = datetime(2026, 8, 20, 15, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KernelBuild:
+    monkeypatch.setenv("NETWARP_CACHE", str(tmp_path / "cache"))
+    return build_kernel(make_tree(tmp_path))
+
+
+def number(metric: str, a: float | None, b: float | None, verdict: Verdict = "changed") -> ComparedNumber:
+    return ComparedNumber((("case", "bulk"),), "f", metric, "s", verdict, a, b, (1, 1))
+
+
+def kernel(name: str, *tests: WatchedTest) -> WatchedKernel:
+    return WatchedKernel(name, "6.12.117", name * 8, "key", "linux-source-6.12", ("1-watch",), tests)
+
+
+def watched(**more: object) -> Watched:
+    """One cell with a moved number, one test that fails now, one splat, one outcome."""
+    tests = [
+        WatchedTest("net:tls", "pass"),
+        WatchedTest("packetdrill:a.pkt", "fail", "line 3", (("ipv4", "fail", ""),)),
+    ]
+    before = kernel(
+        "6.12", WatchedTest("net:tls", "pass"), WatchedTest("packetdrill:a.pkt", "pass", "", (("ipv4", "pass", ""),))
+    )
+    after = kernel("6.12+fix", *tests)
+    cell = ChangedCell(
+        "1-watch", "watch", (("case", "bulk <b>"),), ranked([number("completion_time_s", 1.0, 1.5)]),
+        "at b on p1 packet 7, at 0.1 s: window: 5 in A, 4 in B", ("bulk_r0_0", "bulk_r0_1"),
+    )  # fmt: skip
+    run = ChangedRun(
+        "1-watch", "watch", 29, Counter(changed=1, same=8), (Moved("case=cut", "COMPLETED", "FAILED"),), ()
+    )
+    splat = Splat("runs/1-watch/cells/x", "BUG: sleeping function")
+    parts = {"cells": (cell,), "runs": (run,), "splats": (splat,), "tests": changed_tests(before.tests, after.tests)}
+    return Watched(before, after, "small", **(parts | more))  # type: ignore[arg-type]
+
+
+def test_results_are_kept_whole_or_not_at_all(build: KernelBuild, tmp_path: Path) -> None:
+    nothing = WatchSet("nothing")
+    record, place = results_of(build, None, nothing, asked="6.12")
+    assert (record.release, record.tests, record.runs) == ("6.12.999", (), ())
+    written = (place / RECORD).stat().st_ino
+    again, same = results_of(build, None, nothing, asked="~/linux")
+    assert (same, again.asked) == (place, "~/linux")
+    assert (place / RECORD).stat().st_ino == written, "it was not run again"
+    assert results_of(build, None, nothing, anew=True)[1] == place
+    assert (place / RECORD).stat().st_ino != written
+    with pytest.raises(SpecError):
+        results_of(build, None, WatchSet("broken", runs=(WatchRun("watch", only=("absent",)),)))
+    assert [path.name for path in watch_dir().iterdir() if not path.name.startswith(".")] == [place.name]
+    assert not list(watch_dir().glob(".running*"))
+
+
+def test_tests_without_the_kernels_source_are_left_out_with_the_reason(build: KernelBuild) -> None:
+    record, _ = results_of(build, None, WatchSet("tests", selftests=("net:tls",)))
+    assert record.without == ("selftests: the source of Linux 6.12.999 is not here, with which its tests come",)
+
+
+def test_a_splat_is_read_from_a_console(tmp_path: Path) -> None:
+    place = tmp_path / "runs/1-watch/cells/bulk"
+    place.mkdir(parents=True)
+    (place / "console.txt").write_text(
+        "@1.0\n[    1.2] WARNING: CPU: 0 PID: 1 at net/x.c:7\nCall Trace:\n tcp_ack\n@2.0\n"
+    )
+    [splat] = splats_of(tmp_path)
+    assert splat.where == "runs/1-watch/cells/bulk"
+    assert splat.text.startswith("[    1.2] WARNING: CPU: 0") and "tcp_ack" in splat.text
+
+
+def test_the_largest_change_stands_first_and_headlines_before_the_rest() -> None:
+    numbers = [number("packets", 10, 1000), number("theory_rto_low_s", 1, 9), number("outage_s", 1.0, 1.1)]
+    assert [each.metric for each in ranked(numbers)] == ["outage_s", "packets", "theory_rto_low_s"]
+    cells = [
+        ChangedCell("r", "watch", (), ranked(each), "", (None, None))
+        for each in ([number("packets", 0, 5)], [number("outage_s", 1, 1.1)], [number("outage_s", 1, 2)])
+    ]
+    assert [each.numbers[0].b for each in sorted(cells, key=rank)] == [2, 1.1, 5]
+
+
+def test_tests_of_one_source_alone_are_no_finding() -> None:
+    passed, failed = WatchedTest("a", "pass"), WatchedTest("a", "fail")
+    assert changed_tests([passed], [passed]) == ()
+    [worse] = changed_tests([passed], [failed])
+    assert worse.worse
+    [alone] = changed_tests([passed], [])
+    assert not Watched(kernel("a"), kernel("b"), "small", (), (), (alone,), ()).differs
+
+
+def test_the_page_says_what_changed_and_nothing_of_a_spec_is_markup() -> None:
+    answer = watched(bisected=(Bisected("watch: bulk", ("0123456789abcdef",), "tcp: slower", 3),))
+    page = watch_page(answer).decode()
+    assert sentence(answer).startswith(
+        "1 splat, 1 test fails that did not, 1 cell ended otherwise, 1 number moved in 1 cell."
+    )
+    text = re.sub(r"<[^>]+>", " ", page)
+    for said in (
+        "at b on p1 packet 7",
+        "BUG: sleeping",
+        "line 3",
+        "COMPLETED",
+        "0123456789ab",
+        "+50.0 %",
+        "completion time",
+    ):
+        assert said in text
+    assert "<b>bulk" not in page and "bulk &lt;b&gt;" in page
+    assert 'href="new/runs/1-watch/cells/bulk_r0_1/"' in page
+    assert "Nothing changed." in watch_page(Watched(kernel("a"), kernel("b"), "small", (), (), (), ())).decode()
+
+
+def test_the_json_numbers_its_findings() -> None:
+    said = msgspec.json.decode(msgspec.json.encode(as_json(watched())))
+    assert said["differs"] is True
+    assert said["cells"][0]["finding"] == 1 and said["tests"][0]["finding"] == 2
+    assert said["cells"][0]["numbers"][0] == {
+        "flow": "f", "metric": "completion_time_s", "unit": "s", "base": 1.0, "new": 1.5, "relative": 0.5, "p": None,
+    }  # fmt: skip
+    assert said["new"]["tests"] == {"pass": 1, "fail": 1}
+
+
+def test_a_result_file_for_nipa_has_tests_and_one_entry_of_numbers_a_run() -> None:
+    said = watch_results(
+        watched(), Origin("netwarp-watch", "net-next-2026-08-20--15-00", "https://example.org/7"), NOW, NOW
+    )
+    results = {each["test"]: each for each in said["results"]}  # type: ignore[attr-defined]
+    assert [(name, each["result"]) for name, each in results.items()] == [
+        ("tls", "pass"), ("a-pkt", "fail"), ("1-watch", "fail"), ("splats", "fail"),
+    ]  # fmt: skip
+    assert results["a-pkt"]["group"] == "selftests-net-packetdrill"
+    assert results["1-watch"]["results"] == [
+        {"test": "watch-bulk-b", "result": "fail"}, {"test": "case-cut", "result": "fail"},
+    ]  # fmt: skip
+    assert all("retry" not in each for each in results.values())
+
+
+@pytest.mark.parametrize("name", ["small", "full", "tiny"])
+def test_each_set_names_parts_that_are_there(name: str) -> None:
+    for run in watch_set(name).runs:
+        spec = load_experiment(run.spec)
+        where = [
+            (factor, level)
+            for factor, text in run.where.items()
+            for level in ([text] if isinstance(text, str) else text)
+        ]
+        assert make_plan(spec, only=run.only or (), where=where).cells, run
+
+
+def test_a_set_of_ones_own(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    (tmp_path / "cell.toml").touch()
+    file.write_text('[mine]\nruns = [{ spec = "cell.toml" }, { spec = "watch" }]\n')
+    chosen = watch_set(str(file))
+    assert (chosen.name, [run.spec for run in chosen.runs]) == ("mine", [str(tmp_path / "cell.toml"), "watch"])
+    file.write_text("[mine]\nrun = 3\n")
+    with pytest.raises(SpecError, match=r"mine\.toml: .*a set is written as"):
+        watch_set(str(file))
+    with pytest.raises(SpecError, match="there is no set larger; it has small, full, tiny"):
+        watch_set("larger", SETS)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["6.12"], "watch compares two kernels"),
+        (["6.12", "6.13", "--finding", "1"], "--finding says what --over bisects"),
+        (["6.12", "--over", "a..b"], "--over needs one git repository"),
+        ([".", "--over", "a"], "wants two commits"),
+        (["6.12", "6.13", "--nipa", "x.json"], "--nipa needs the branch's name"),
+    ],
+)
+def test_words_that_do_not_fit_are_answered_with_an_example(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["kernel", "watch", *words]) == 2
+    assert said in capsys.readouterr().err
