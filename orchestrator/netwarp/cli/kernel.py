@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from ..core.errors import KernelError
+from ..doctor.guest import memory_dir
 from ..guestkernel import (
     KernelBuild,
     build_kernel,
@@ -26,6 +27,7 @@ from ..guestkernel import (
 )
 from ..guestkernel.build import HEADERS_ARCHES, make_headers
 from ..guestkernel.cache import add_headers, kernels_dir
+from ..guestkernel.congestion import congestion_controls, read_back, with_congestion
 from ..guestkernel.tool_run import Progress
 from ..guestkernel.variant import combined, patched
 from . import EXIT_INTERRUPTED, terminable
@@ -67,6 +69,15 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help='with this patch on top (again for more): `kernel = "6.12+NAME"` in a spec, where NAME is the file\'s '
         "without its ending",
+    )
+    build.add_argument(
+        "--congestion",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE.c",
+        help="with this congestion control built in, one source file as those of net/ipv4 (again for more): "
+        '`kernel = "6.12+NAME"`, NAME as for --patch, and `congestion = "..."` by the name in the file',
     )
     build.add_argument(
         "--incremental",
@@ -158,7 +169,7 @@ def _build(args: argparse.Namespace) -> int:
     if args.second and args.source is not None:
         raise KernelError("--second names a source; leave --source out")
     args.source = Path(load_recipe().second) if args.second else args.source
-    variant = combined(patched(file) for file in args.patch)
+    variant = combined([*map(patched, args.patch), *map(with_congestion, args.congestion)])
     build = find_kernel() if args.if_missing and args.source is None and not variant.label else None
     if build is None and args.wheels is not None:
         # those of the default release alone: netwarp_kernel_7_3 is the second
@@ -176,7 +187,15 @@ def _build(args: argparse.Namespace) -> int:
                 build = dataclasses.replace(build, include=add_headers(build, make_headers("x86", shown.update)))
         assert build.include is not None
         _link(args.headers_link, build.include)
-    return _say(build, args.json)
+    controls = congestion_controls(variant)
+    if controls and (memory := memory_dir()) is not None:
+        read_back(build, controls, memory)
+    _say(build, args.json)
+    if controls and not args.json:
+        release = ".".join(build.release.split(".")[:2])
+        kernel, name = f"{release}+{build.variant}", controls[0]
+        print(f'in a spec: kernel = "{kernel}" and, of a flow, sender = {{ congestion = "{name}" }}')
+    return 0
 
 
 def _say(build: KernelBuild, as_json: bool) -> int:

@@ -17,6 +17,7 @@ from ..core.executables import find_executable, output_of
 from ..core.numbers import fixed
 from . import cache
 from .cache import KernelBuild
+from .congestion import check_congestion
 from .objects import configures, finished, kept_objects, makes_headers, synchronise
 from .recipe import Patch, Recipe, explain, is_known, load_recipe, parse_config, unmet
 from .source import KernelSource, file_sha256, find_source, release_of, unpack
@@ -161,6 +162,7 @@ def _prepare(recipe: Recipe, variant: Variant, tree: Path, runner: Runner) -> No
     runner.enter("patches")
     for patch in recipe.patches:
         apply_patch(patch, tree)
+    check_congestion(variant, tree)
     variant.lay(tree)
     runner.enter("configures")
     configure(recipe, tree, runner)

@@ -22,6 +22,8 @@ from ..core.executables import with_sbin
 _DIE_WITH_US = ("setpriv", "--pdeathsig", "TERM")
 _COMPILED = re.compile(rb"  (?:CC|AS|HOSTCC) ")
 _TAIL_LINES = 15
+_COMPILER_SAYS = re.compile(rb"\S+:\d+(?::\d+)?: (?:fatal )?error: |.*: undefined reference to ")
+_ERRORS_SHOWN = 8
 # compilers and make say it so (LC_ALL=C); the kernel kills a compiler when memory ends
 _OF_THE_MACHINE = re.compile(
     rb"No space left on device|Disk quota exceeded|Input/output error|Read-only file system"
@@ -67,8 +69,8 @@ class Runner:
         self._report(0, 0)
 
     def run(self, command: list[str], cwd: Path, objects: int = 0) -> None:
-        """Run one command to its end; `objects`: about how many it compiles. Raises KernelError with the log's end;
-        DoesNotBuild if make failed, and not for want of space or memory.
+        """Run one command to its end; `objects`: about how many it compiles. Raises KernelError with the compiler's
+        errors, or the log's end; DoesNotBuild if make failed, and not for want of space or memory.
 
         Whatever ends this call early (Ctrl-C too) ends the command's whole process group first; if we are killed, the
         command gets SIGTERM, which make passes on to its children.
@@ -76,6 +78,7 @@ class Runner:
         self._log.write(f"$ {' '.join(command)}\n".encode())
         self._log.flush()
         tail: deque[bytes] = deque(maxlen=_TAIL_LINES)
+        errors: list[bytes] = []
         done = 0
         fault_of_source = command[0] == "make"
         process = subprocess.Popen(
@@ -94,6 +97,8 @@ class Runner:
                 tail.append(line)
                 if _OF_THE_MACHINE.search(line):
                     fault_of_source = False
+                if _COMPILER_SAYS.match(line):
+                    errors.append(line)
                 if objects and _COMPILED.match(line):
                     done += 1
                     self._report(done, max(done, objects))
@@ -106,7 +111,9 @@ class Runner:
             self._log.flush()
         self.objects += done
         if status != 0:
-            last = b"".join(tail).decode(errors="replace").rstrip()
+            last = b"".join(errors[:_ERRORS_SHOWN] or tail).decode(errors="replace").rstrip()
+            if len(errors) > _ERRORS_SHOWN:
+                last += f"\n... and {len(errors) - _ERRORS_SHOWN} more errors"
             if status < 0 or status in _NOT_STARTED:
                 fault_of_source = False
             raise (DoesNotBuild if fault_of_source else KernelError)(

@@ -1,0 +1,103 @@
+"""A congestion-control file of the user's as a part of a kernel: what is taken, where it goes, what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from netwarp.core.errors import DoesNotBuild, KernelError
+from netwarp.guestkernel import build_kernel
+from netwarp.guestkernel.cache import find_named
+from netwarp.guestkernel.congestion import congestion_controls, with_congestion
+from support.kernel_tree import make_tree
+
+SOURCE = """\
+// SPDX-License-Identifier: GPL-2.0
+/* .name = "not_this" */
+static struct tcp_congestion_ops mine __read_mostly = {
+	.owner		= THIS_MODULE,
+	.name		= "NAME",
+};
+static int __init mine_register(void)
+{
+	return tcp_register_congestion_control(&mine);
+}
+module_init(mine_register);
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NETWARP_CACHE", str(tmp_path / "cache"))
+
+
+def mine(tmp_path: Path, name: str = "mine", file: str = "tcp_mine.c", text: str = SOURCE) -> Path:
+    (tmp_path / file).write_text(text.replace("NAME", name))
+    return tmp_path / file
+
+
+def tree_with_cubic(tmp_path: Path, during: str = "true") -> Path:
+    tree = make_tree(tmp_path, during)
+    folder = tree / "net/ipv4"
+    folder.mkdir(parents=True)
+    (folder / "Makefile").write_text("obj-$(CONFIG_TCP_CONG_CUBIC) += tcp_cubic.o\n")
+    (folder / "tcp_cubic.c").write_text(SOURCE.replace("NAME", "cubic"))
+    (folder / "tcp_input.c").write_text("/* no congestion control */\n")
+    return tree
+
+
+def test_the_file_is_built_in_beside_the_kernels_own(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    tree = tree_with_cubic(tmp_path, f"cat net/ipv4/Makefile net/ipv4/tcp_*.c > {kept}")
+    variant = with_congestion(mine(tmp_path))
+    build = build_kernel(tree, variant=variant)
+    assert (build.variant, congestion_controls(variant)) == ("tcp_mine", ["mine"])
+    assert find_named("6.12+tcp_mine") == build
+    text = kept.read_text()
+    assert "+= tcp_cubic.o\nobj-y += tcp_mine.o\n" in text
+    assert '"mine"' in text
+    assert '"cubic"' in text
+
+
+def test_a_file_of_the_kernels_name_replaces_it(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    tree = tree_with_cubic(tmp_path, f"cat net/ipv4/tcp_*.c > {kept}")
+    variant = with_congestion(mine(tmp_path, "cubic", "tcp_cubic.c", SOURCE + "/* ours */\n"))
+    assert build_kernel(tree, variant=variant).variant == "tcp_cubic"
+    assert kept.read_text().count('"cubic"') == 1
+    assert "/* ours */" in kept.read_text()
+
+
+def test_names_that_the_kernel_has_are_refused_before_anything_is_compiled(tmp_path: Path) -> None:
+    tree = tree_with_cubic(tmp_path)
+    with pytest.raises(DoesNotBuild, match=r'"cubic" is the name of net/ipv4/tcp_cubic\.c .* call your file tcp_cubic'):
+        build_kernel(tree, variant=with_congestion(mine(tmp_path, "cubic")))
+    with pytest.raises(DoesNotBuild, match=r"net/ipv4/tcp_input\.c of this kernel is no congestion control"):
+        build_kernel(tree, variant=with_congestion(mine(tmp_path, "mine", "tcp_input.c")))
+
+
+def test_the_compilers_first_errors_are_shown(tmp_path: Path) -> None:
+    tree = tree_with_cubic(tmp_path, "gcc -c -o /dev/null net/ipv4/tcp_mine.c")
+    lines = "".join(f"int f{n} = unknown_{n};\n" for n in range(20))
+    with pytest.raises(DoesNotBuild) as caught:
+        build_kernel(tree, variant=with_congestion(mine(tmp_path, text=lines + SOURCE)))
+    said = str(caught.value)
+    assert "net/ipv4/tcp_mine.c:1:10: error: 'unknown_0' undeclared here" in said
+    assert "more errors" in said
+    assert "unknown_15" not in said
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("tcp_mine.c", "int main(void) { return 0; }\n"),
+        ("tcp_mine.h", SOURCE),
+        ("tcp_mine.c", SOURCE.replace(".name", ".key")),
+    ],
+)
+def test_a_file_that_is_no_congestion_control_is_refused_with_an_example(tmp_path: Path, file: str, text: str) -> None:
+    with pytest.raises(KernelError, match=r"is no source file .* of a congestion control") as caught:
+        with_congestion(mine(tmp_path, file=file, text=text))
+    assert '.name = "mine"' in str(caught.value)
+    with pytest.raises(KernelError, match="cannot be read"):
+        with_congestion(tmp_path / "none.c")
