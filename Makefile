@@ -9,7 +9,8 @@ MAKEFLAGS += --no-print-directory -j2
 # The system's Python: one found in PATH may live in a home that a guest's ordinary user cannot read.
 PYTHON ?= /usr/bin/python3
 ARGS ?=
-EXPERIMENTS := $(patsubst experiments/%/spec.toml,%,$(wildcard experiments/*/spec.toml))
+# harm is a box to be searched, not to be run whole
+EXPERIMENTS := $(filter-out harm,$(patsubst experiments/%/spec.toml,%,$(wildcard experiments/*/spec.toml)))
 NETWARP := .venv/bin/netwarp
 # The stamp names the checkout it was made in: a moved one gets a new environment.
 READY := .venv/.ready
@@ -36,7 +37,7 @@ ifneq ($(file <$(READY)),$(CURDIR))
 $(READY): moved
 endif
 endif
-# EXTRAS=all: what --parquet, --executor dask and --backend hosts need, too (of requirements-dev.lock)
+# EXTRAS=all: what search, --parquet, --executor dask and --backend hosts need, too (of requirements-dev.lock)
 ifeq ($(EXTRAS),all)
 $(READY): moved
 endif
@@ -85,6 +86,9 @@ android: android-apps
 
 $(EXPERIMENTS): setup
 	@$(NETWARP) run $@ $(ARGS)
+
+harm: setup $(DEV_READY) ## where one congestion control takes most from another: a search (docs/search.md)
+	@$(NETWARP) search $@ --minimise share_all_run_ratio --flow victim $(if $(findstring --points,$(ARGS)),,--points 96) $(ARGS)
 
 # KERNEL_TREE: a tree, a tarball, or a release that is built (7.3); left out: the default kernel
 referee: setup ## RFCs against a kernel, recovery and rfc9438, and what differs from the kernels known here (KERNEL_TREE=~/linux)
@@ -177,4 +181,4 @@ clean: ## remove what was built in the checkout (not results, not the cached ker
 	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: referee wheels anywhere papers web-programs help setup packages test-packages android-packages android-apps moved kernel apps doctor chaos determinism calibrate bench bench-analysis test test-ready lab lab-test lab-down bare lint format lock clean $(EXPERIMENTS)
+.PHONY: harm referee wheels anywhere papers web-programs help setup packages test-packages android-packages android-apps moved kernel apps doctor chaos determinism calibrate bench bench-analysis test test-ready lab lab-test lab-down bare lint format lock clean $(EXPERIMENTS)

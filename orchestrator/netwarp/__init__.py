@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from .engine.running import RunInterrupted, RunOutOfSpace, run
     from .engine.sctp_advice import SctpAdvice, SctpBudget, advise_sctp
     from .engine.sctp_check import SctpCheck, SctpNetwork, check_sctp
+    from .engine.search import SearchResult, search
     from .experiment.study import load_experiment
     from .results.run_comparison import RunComparison
 
@@ -77,6 +78,7 @@ _DEFINED_IN = {
     "engine.running": ("RunInterrupted", "RunOutOfSpace", "run"),
     "engine.sctp_advice": ("SctpAdvice", "SctpBudget", "advise_sctp"),
     "engine.sctp_check": ("SctpCheck", "SctpNetwork", "check_sctp"),
+    "engine.search": ("SearchResult", "search"),
     "experiment.study": ("load_experiment",),
     "results.run_comparison": ("RunComparison",),
 }  # fmt: skip
@@ -87,11 +89,11 @@ __all__ = [
     "CellError", "CellFinished", "CellTime", "CellsFinished", "CellsStarted", "ClaimsBySources", "DiskFull",
     "Event", "Experiment", "ExplainedCaptures", "Freed", "KernelError", "NetwarpError", "Notice", "Progress", "Run",
     "RunComparison", "RunInterrupted", "RunOutOfSpace", "SctpAdvice", "SctpBudget", "SctpCheck", "SctpNetwork",
-    "SpecError", "StoreError", "__version__", "advise_sctp", "agree_backends",
+    "SearchResult", "SpecError", "StoreError", "__version__", "advise_sctp", "agree_backends",
     "agree_runs", "analyze", "analyze_captures", "calibrate", "check_sctp", "claims_by_sources",
     "compare_exactly", "compare_packets", "compare_runs", "explain_captures", "export_captures", "export_har",
     "load_experiment", "load_run", "merge_runs", "open_run",
-    "plan_experiment", "remove_captures", "remove_derived", "replay", "report", "run", "unpack",
+    "plan_experiment", "remove_captures", "remove_derived", "replay", "report", "run", "search", "unpack",
     "verify",
 ]  # fmt: skip
 

@@ -28,6 +28,7 @@ HOMES: dict[str, dict[str, tuple[tuple[str, ...], str]]] = {
     },
     "run": {
         "run": (("run",), "run an experiment and make its tables and report"),
+        "search": (("search",), "where in a box of factors a metric is largest or smallest"),
         "shell": (("shell",), "a shell on a node of a cell's network, captures running"),
         "sctp": (("sctp",), "check the SCTP settings of two ends, products or files"),
         "calibrate": (("calibrate",), "measure what links do against what they were told"),
@@ -120,10 +121,13 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
         usage="netwarp [-h] [--version] [-v] COMMAND ...",
         description="Transport-protocol experiments on unmodified Linux kernels, in virtual time.\n"
         + "\n".join(listed),
+        epilog="-v says more on stderr, and of an error its traceback; --version: netwarp, its commit, the kernel.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,  # a line each of these would not fit 24 lines
     )
-    parser.add_argument("--version", action=Version, nargs=0, help="netwarp, its commit, the guest kernel; exit")
-    parser.add_argument("-v", "--verbose", action="store_true", help="say more on stderr; errors with their traceback")
+    parser.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)
+    parser.add_argument("--version", action=Version, nargs=0, help=argparse.SUPPRESS)
+    parser.add_argument("-v", "--verbose", action="store_true", help=argparse.SUPPRESS)
     # prog: without it argparse formats a usage message to find it, which imports shutil and all that unpacks files
     commands = parser.add_subparsers(
         action=Words, prog=parser.prog, dest="command", required=True, metavar="COMMAND", help=argparse.SUPPRESS

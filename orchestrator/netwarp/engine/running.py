@@ -6,16 +6,16 @@ import contextlib
 import hashlib
 import os
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 import msgspec
 
 from ..core import invocation
 from ..core.built_programs import program_digests
 from ..core.errors import DiskFull, SpecError, StoreError
-from ..core.types import Outcome
+from ..core.types import Cell, Outcome
 from ..experiment import AnyExperiment, Spec, load_experiment
 from ..experiment.load import SPEC_NAME
 from ..plan.changes import plan_changes
@@ -114,27 +114,68 @@ def run(
             f"--keep {keep} with --executor dask: schedules of packets grow from captures, which the workers would "
             "remove; leave --keep out, or run with --executor local"
         )
-    chosen = with_kernels(choose(backend, None if inventory is None else Path(inventory)), plan.cells)
+    return run_plan(
+        spec, plan, run_rounds, backend=backend, inventory=inventory, executor=where_to, jobs=jobs, out=out,
+        resume=resume, keep=keep, pack=pack, report=report, parquet=parquet, progress=progress,
+        arguments=lambda file: arguments or _equivalent(
+            file, sets or {}, seed, repetitions, only, where, shard, backend, executor
+        ),
+    )  # fmt: skip
+
+
+class Rounds(Protocol):
+    """Runs the cells of a plan, and those that follow from them; returns the plan with all of them."""
+
+    def __call__(
+        self, plan: Plan, directory: RunDir, chosen: Chosen, jobs: int, progress: Progress, keep: Keep,
+        executor: Executor, *, pack: bool | None,
+    ) -> Plan:  # fmt: skip
+        """`pack`: as for `run`."""
+        ...
+
+
+def run_plan(
+    spec: Spec,
+    plan: Plan,
+    rounds: Rounds,
+    *,
+    arguments: Callable[[Path], Sequence[str]],
+    later: Sequence[Cell] = (),
+    backend: str = "auto",
+    inventory: str | Path | None = None,
+    executor: Executor = LOCAL,
+    jobs: int | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    keep: Keep = "all",
+    pack: bool | None = None,
+    report: bool = True,
+    parquet: bool = False,
+    progress: Progress = no_progress,
+) -> Run:
+    """Run a plan by rounds. arguments: the words of the command line, given the file of the spec. later: cells that the
+    rounds may add. The rest, and what it raises, as `run`.
+    """
+    chosen = with_kernels(choose(backend, None if inventory is None else Path(inventory)), later or plan.cells)
     if chosen.why:
         progress(Notice(chosen.why))
     jobs = jobs or (1 if chosen.backend.wall_clock else os.cpu_count() or 1)
-    if not chosen.backend.on_this_machine and (jobs > 1 or executor != "local"):
+    if not chosen.backend.on_this_machine and (jobs > 1 or executor != LOCAL):
         chosen.backend.close()
         raise SpecError(
             "the machines of an inventory run one cell at a time, for this machine: no --jobs, no --executor"
         )
     chosen.backend.check_place(Path("results" if out is None else out))
-    if where_to.address is not None:  # before there is a run directory
-        need_scheduler(where_to.address)
+    if executor.address is not None:  # before there is a run directory
+        need_scheduler(executor.address)
     directory = choose_directory(None if out is None else Path(out), resume, plan)
-    if arguments is None:
-        file = spec.path or directory.spec / SPEC_NAME
-        arguments = _equivalent(file, sets or {}, seed, repetitions, only, where, shard, backend, executor)
     with locked(directory), contextlib.closing(chosen.backend):
         started = time.monotonic()
         try:
-            manifest = begin(resume, spec, plan, directory, chosen, jobs, arguments)
-            plan = run_rounds(plan, directory, chosen, jobs, progress, keep, where_to, pack=pack)
+            manifest = begin(
+                resume, spec, plan, directory, chosen, jobs, arguments(spec.path or directory.spec / SPEC_NAME)
+            )
+            plan = rounds(plan, directory, chosen, jobs, progress, keep, executor, pack=pack)
             wall_s = None if resume else round(time.monotonic() - started, 3)
             calibration = calibration_for(chosen, jobs, directory.partial / "calibration", progress)
             end(directory, manifest, wall_s)

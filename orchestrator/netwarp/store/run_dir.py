@@ -50,6 +50,7 @@ class RunDir:
         self.new_tables = root / f".tables{UNFINISHED}"
         self.report = root / "report"
         self.counterexamples = root / "counterexamples"
+        self.search = root / "search"
         self._packs = Packs(self.cells)
 
     def cell(self, cell_id: str) -> CellDir:

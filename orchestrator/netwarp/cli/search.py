@@ -1,0 +1,129 @@
+"""`netwarp search`: the cell of an experiment in which a metric is largest, or smallest."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..core import invocation
+from ..core.errors import SpecError
+from ..core.numbers import in_short, percent
+from ..core.units import QuantityError, counted, hanging, parse_quantity
+from ..engine.optimiser import BY_CHANCE
+from ..engine.running import RunInterrupted, RunOutOfSpace
+from ..engine.search import SearchResult, levels_text, search
+from ..sandbox.choose import BACKENDS
+from . import EXIT_INTERRUPTED
+from .output import print_json
+from .progress import TerminalProgress
+from .run import add_plan_arguments, plan_options, say_stopped
+
+SHOWN = 5
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "search",
+        help="where in a box of factors a metric is largest or smallest",
+        description="Runs the cells of an experiment in which a metric may be worst: each batch of points is chosen "
+        "from what was measured before (docs/search.md). A point is a level of each factor of the box; its value is "
+        "the worst of its cells.",
+    )
+    add_plan_arguments(parser)
+    aim = parser.add_mutually_exclusive_group(required=True)
+    aim.add_argument("--maximise", metavar="METRIC", help="find where it is largest")
+    aim.add_argument("--minimise", metavar="METRIC", help="find where it is smallest")
+    parser.add_argument("--flow", help="whose metric, if several flows have it")
+    parser.add_argument(
+        "--over", nargs="+", default=[], metavar="FACTOR", help="the factors of the box (default: all that are varied)"
+    )
+    parser.add_argument("--budget", metavar="TIME", help="choose no more points after this wall time: '30 min'")
+    parser.add_argument("--points", type=int, help="or after so many points")
+    parser.add_argument("--backend", default="auto", choices=BACKENDS, help="where cells run (default: auto)")
+    parser.add_argument("--jobs", type=int, help="cells at once (default: cores; on the wall clock 1)")
+    parser.add_argument("--out", type=Path, help="run directory (default: results/<name>/<UTC time>/)")
+    parser.add_argument("--resume", action="store_true", help="go on with an interrupted search, or with more points")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--no-report", action="store_true", help="stop after the tables")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Search; the exit status: 0 a point was found, 1 no point has a value."""
+    try:
+        with TerminalProgress() as progress:
+            result = search(
+                metric=args.maximise or args.minimise, largest=args.maximise is not None, over=args.over,
+                flow=args.flow, budget_s=_seconds(args.budget), points=args.points, backend=args.backend,
+                jobs=args.jobs, out=args.out, resume=args.resume, report=not args.no_report, arguments=args.typed,
+                progress=progress, **plan_options(args),
+            )  # fmt: skip
+    except RunInterrupted as stop:
+        say_stopped("interrupted", args, stop.run)
+        return EXIT_INTERRUPTED
+    except RunOutOfSpace as stop:
+        say_stopped(f"{stop}; nothing more was run. Make room first", args, stop.run)
+        return 1
+    if args.json:
+        print_json({"run_dir": str(result.run.path), "spec": result.spec and str(result.spec), **_record(result)})
+    else:
+        print("\n".join(_lines(result)))
+    return 0 if result.spec else 1
+
+
+def _seconds(text: str | None) -> float | None:
+    try:
+        return None if text is None else parse_quantity(text, "time").value / 1e9
+    except QuantityError as error:
+        raise SpecError(f"--budget: {error}") from error
+
+
+def _record(result: SearchResult) -> dict[str, object]:
+    ranked = result.searched.ranked
+    near, of = result.neighbours
+    return {
+        "asked": result.searched.asked,
+        "unit": result.searched.unit,
+        "points": result.searched.points,
+        "tried": result.searched.tried,
+        "best": ranked[0][0] if ranked else None,
+        "neighbours_tried": near,
+        "neighbours": of,
+    }
+
+
+def _lines(result: SearchResult) -> Iterator[str]:
+    searched, unit = result.searched, result.searched.unit
+    asked, ranked = searched.asked, searched.ranked
+    extreme = "largest" if asked.largest else "smallest"
+    whose = f" of {asked.flow}" if asked.flow else ""
+    if ranked:
+        number, best = ranked[0]
+        yield f"{extreme} {asked.metric}{whose}: {in_short(best.value, unit)}"
+        yield from hanging("  at        ", levels_text(best))
+        how = "drawn by chance" if number <= BY_CHANCE else "chosen by TPE from those before"
+        yield from hanging("  found     ", f"as point {number} of {len(searched.tried)}, {how}")
+        near, of = result.neighbours
+        worse = ", none is worse" if near else ""
+        beside = f"{near} of its {counted(of, 'neighbour')} (one factor, one step) measured{worse}"
+        yield from hanging("  beside it ", beside)
+        for rank, (number, each) in enumerate(ranked[1:SHOWN], 2):
+            yield from hanging(
+                f"  {rank:>2}.       ", f"{in_short(each.value, unit)} at {levels_text(each)} (point {number})"
+            )
+    else:
+        yield f"no point has a value of {asked.metric}{whose}"
+    seen = len(searched.tried)
+    whole = "all of the box" if seen == searched.points else f"{percent(seen / searched.points)} of the box"
+    yield from hanging(
+        "  seen      ", f"{seen} of {counted(searched.points, 'point')}: {whole}; of the rest nothing is known"
+    )
+    if without := [each for each in searched.tried if each.why]:
+        yield from hanging("  no value  ", f"{counted(len(without), 'point')}; the first: {without[0].why}")
+    if result.spec is not None:
+        yield from hanging("  replay    ", invocation.command("run", result.spec))
+    if result.run.page is not None:
+        yield f"  report    {result.run.page}"
+    yield str(result.run.path)
