@@ -1,6 +1,6 @@
 #!/bin/sh
 # bisect-step.sh EXPERIMENT GOOD_RUN [options of netwarp run]: a step of `git bisect run`, started in a Linux tree that git bisect checks out.
-# Builds the tree's kernel (only what changed since the step before), runs the experiment on it, and compares with a run of a good kernel.
+# Builds the commit's kernel (ccache has what was compiled before), runs the experiment on it, and compares with a run of a good kernel.
 # Exit status: 0 no number differs, 1 one does, 125 this commit does not build (git bisect skips it), 255 nothing can be said (it stops).
 # NETWARP names another netwarp than this checkout's.
 set -u
@@ -8,7 +8,7 @@ set -u
 experiment=$1 good=$2
 shift 2
 netwarp=${NETWARP:-$(dirname "$0")/../.venv/bin/netwarp}
-record=$("$netwarp" kernel build --source . --incremental --json)
+record=$("$netwarp" kernel build --source "$PWD@HEAD" --json)
 case $? in
 0) ;;
 3) exit 125 ;; # the source's fault; anything else is the machine's (disk, memory, tools) or Ctrl-C, and would be so at every commit

@@ -1,10 +1,9 @@
 """Builds a kernel for each planted bug (bugs/*.patch), runs schedules on it, and says which promises it breaks.
 
-    .venv/bin/python experiments/schedules/planted_bugs.py [--work DIR] [--tree DIR] [--build] [NAME...]
+    .venv/bin/python experiments/schedules/planted_bugs.py [--work DIR] [--build] [NAME...]
 
-The source is unpacked and built once (minutes), with its objects kept (`netwarp kernel build --incremental`); each bug
-then costs the compilation of one file and a link. For each bug the schedules of its protocol run, on the unmodified
-kernel too: a bug is found by a promise that it breaks in more cells.
+Each kernel is a build of its own; with ccache all but the first take a minute. For each bug the schedules of its
+protocol run, on the unmodified kernel too: a bug is found by a promise that it breaks in more cells.
 """
 
 from __future__ import annotations
@@ -12,15 +11,14 @@ from __future__ import annotations
 import argparse
 import csv
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from netwarp.core.checkout import CHECKOUT
-from netwarp.guestkernel import build_kernel, load_recipe
-from netwarp.guestkernel.source import file_sha256, find_source, unpack
-from netwarp.guestkernel.tool_run import Runner
+from netwarp.guestkernel import build_kernel
+from netwarp.guestkernel.source import file_sha256
+from netwarp.guestkernel.variant import PLAIN, patched
 from netwarp.store.manifest import Manifest
 from netwarp.store.run_dir import RunDir, read_json
 
@@ -51,9 +49,6 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="patches of bugs/ (default: all)")
     parser.add_argument("--work", type=Path, default=CHECKOUT / "build" / "planted-bugs", metavar="DIR")
     parser.add_argument(
-        "--tree", type=Path, metavar="DIR", help="a copy of the source to patch and restore (default: WORK/tree)"
-    )
-    parser.add_argument(
         "--base",
         type=Path,
         metavar="RUN",
@@ -68,7 +63,7 @@ def main() -> int:
         parser.error(f"there is no bug {unknown[0]}; there is: {', '.join(patches)}")
     work = args.work.absolute()
     work.mkdir(parents=True, exist_ok=True)
-    kernels = build((args.tree or unpacked(work)).absolute(), {name: patches[name] for name in names})
+    kernels = build({name: patches[name] for name in names})
     if args.base and read_json(RunDir(args.base).manifest, Manifest).kernel_sha256 != file_sha256(kernels[BASE]):
         parser.error(f"{args.base} ran on another kernel than {kernels[BASE]}")
     if args.build:
@@ -99,43 +94,14 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def build(tree: Path, patches: dict[str, Path]) -> dict[str, Path]:
-    """Build the unmodified kernel and then each bug in the same tree; the binaries. Kernels that are there stay."""
-    for path in patches.values():  # one that was left in the tree would be in every kernel
-        patch(path, tree, "--dry-run")
-    kernels = {BASE: made(tree, BASE)}
-    for name, path in patches.items():
-        patch(path, tree)
-        try:
-            kernels[name] = made(tree, name)
-        finally:
-            patch(path, tree, "--reverse")
+def build(patches: dict[str, Path]) -> dict[str, Path]:
+    """Build the unmodified kernel and each bug's; the binaries. Kernels that are there stay."""
+    kernels = {}
+    for name, variant in {BASE: PLAIN, **{name: patched(path) for name, path in patches.items()}}.items():
+        kernel = build_kernel(variant=variant)
+        say(f"{name:<28} kernel {kernel.key}, sha256 {kernel.sha256[:16]}")
+        kernels[name] = kernel.binary
     return kernels
-
-
-def made(tree: Path, name: str) -> Path:
-    """The kernel of the tree as it is now."""
-    kernel = build_kernel(tree, incremental=True)
-    say(f"{name:<28} kernel {kernel.key}, sha256 {kernel.sha256[:16]}")
-    return kernel.binary
-
-
-def patch(path: Path, tree: Path, *options: str) -> None:
-    """Change the tree."""
-    command = ["patch", "-p1", "--force", "--silent", "--fuzz=0", "--no-backup-if-mismatch", *options]
-    subprocess.run(command, cwd=tree, input=path.read_bytes(), check=True)
-
-
-def unpacked(work: Path) -> Path:
-    """The distribution's source, unpacked there unless it has been."""
-    tree, recipe = work / "tree", load_recipe()
-    if not tree.exists():
-        with (work / "unpack.log").open("wb") as log:
-            new = work / "tree.new"
-            shutil.rmtree(new, ignore_errors=True)
-            unpack(find_source(None, recipe), new, recipe, Runner(log, work / "unpack.log", {}, lambda progress: None))
-            new.rename(tree)
-    return tree
 
 
 def run(kernel: Path, out: Path, part: list[str], jobs: int) -> Path:

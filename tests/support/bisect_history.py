@@ -103,9 +103,9 @@ def bisect(tree: Path, place: Path) -> int:
     spec.write_text(SPEC)
     git(tree, "checkout", "-q", good)
     started = time.monotonic()
-    subprocess.run([NETWARP, "kernel", "build", "--source", tree, "--incremental"], check=True)
+    subprocess.run([NETWARP, "kernel", "build", "--source", f"{tree}@{good}"], check=True)
     print(f"first build: {time.monotonic() - started:.0f} s", flush=True)
-    subprocess.run([NETWARP, "run", spec, "--set", f"kernel={tree}", "--out", run, "--no-report"], check=True)
+    subprocess.run([NETWARP, "run", spec, "--set", f"kernel={tree}@{good}", "--out", run, "--no-report"], check=True)
     git(tree, "bisect", "start", bad, good)
     step = place / "step.sh"  # times each step; the answer is the script's
     step.write_text(

@@ -79,11 +79,6 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
         help="with this congestion control built in, one source file as those of net/ipv4 (again for more): "
         '`kernel = "6.12+NAME"`, NAME as for --patch, and `congestion = "..."` by the name in the file',
     )
-    build.add_argument(
-        "--incremental",
-        action="store_true",
-        help="keep the objects of this tree, and compile only what changed since the last such build (bisect)",
-    )
     build.add_argument("--jobs", type=_positive, help="compilers at once (default: one per core)")
     build.add_argument(
         "--if-missing",
@@ -178,7 +173,7 @@ def _build(args: argparse.Namespace) -> int:
         build = find_kernel()
     if build is None:
         with Shown() as shown:
-            build = build_kernel(args.source, args.jobs, shown.update, incremental=args.incremental, variant=variant)
+            build = build_kernel(args.source, args.jobs, shown.update, variant=variant)
     if args.headers_link is not None:
         if not build.key:
             raise KernelError(f"{build.binary} has no headers beside it; unset NETWARP_KERNEL to set up the apps")

@@ -32,6 +32,7 @@ NAMES = {
     "bc": ("bc", "bc", "bc"),
     "xz-utils": ("xz", "xz", "xz"),
     "patch": ("patch", "patch", "patch"),
+    "ccache": ("ccache", "ccache", "ccache"),
     "libzstd-dev": ("libzstd-devel", "libzstd-devel", "zstd"),
     "zlib1g-dev": ("zlib-devel", "zlib-devel", "zlib"),
     "liblzma-dev": ("xz-devel", "xz-devel", "xz"),

@@ -13,18 +13,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..core.errors import DoesNotBuild, KernelError
-from ..core.executables import find_executable, output_of
+from ..core.executables import find_executable, output_of, with_sbin
 from ..core.numbers import fixed
 from . import cache
 from .cache import KernelBuild
 from .congestion import check_congestion
-from .objects import configures, finished, kept_objects, makes_headers, synchronise
 from .recipe import Patch, Recipe, explain, is_known, load_recipe, parse_config, unmet
 from .source import KernelSource, file_sha256, find_source, release_of, unpack
 from .tool_run import Progress, Runner
 from .variant import PLAIN, Variant
 
 _TOOLS = ("make", "gcc", "ld", "flex", "bison", "bc", "tar", "xz", "patch", "strip")
+CCACHE = Path("/usr/lib/ccache")
+"""Debian's: links of the names of compilers."""
 _HEADERS_TOOLS = ("make", "gcc", "tar", "xz")
 HEADERS_ARCHES = ("x86", "arm64")
 """As the kernel's makefiles call them."""
@@ -38,16 +39,14 @@ def build_kernel(
     progress: Callable[[Progress], None] = lambda _: None,
     recipe: Recipe | None = None,
     *,
-    incremental: bool = False,
     variant: Variant = PLAIN,
 ) -> KernelBuild:
     """Build the kernel from `source`, unless it is cached.
 
     source: as for find_source(); None: the distribution's package. jobs: compilers at once (None: one per core).
-    incremental: keep the objects, and compile only what changed since the last such build of this tree. variant: what
-    is changed in it. progress: called from this thread during the build. Raises DoesNotBuild: a patch or option that
-    does not apply, a compiler error; KernelError: no source, a missing tool, a full disk. KeyboardInterrupt is passed
-    on after every child has ended and the unfinished build is removed.
+    variant: what is changed in it. progress: called from this thread during the build. Raises DoesNotBuild: a patch or
+    option that does not apply, a compiler error; KernelError: no source, a missing tool, a full disk. KeyboardInterrupt
+    is passed on after every child has ended and the unfinished build is removed.
     """
     recipe = recipe or load_recipe()
     _need_tools("the kernel build needs", _TOOLS)
@@ -70,13 +69,8 @@ def build_kernel(
         _need_room("building needs", work, recipe.free_bytes)
         log_path = cache.kernels_dir() / f"{key}.log"
         with log_path.open("wb") as log:
-            runner = Runner(log, log_path, recipe.identity, progress)
-            jobs = jobs or len(os.sched_getaffinity(0))
-            if incremental:
-                with kept_objects(tree, recipe, compiler, variant, enter) as folder:
-                    release = _make_again(tree, recipe, variant, folder, work, jobs, runner)
-            else:
-                release = _make(tree, recipe, variant, work, jobs, runner)
+            runner = Runner(log, log_path, recipe.identity | _compiled_before(), progress)
+            release = _make(tree, recipe, variant, work, jobs or len(os.sched_getaffinity(0)), runner)
         kernel = work / "kernel"
         build = KernelBuild(
             key=key,
@@ -122,6 +116,16 @@ def toolchain() -> str:
     return ", ".join([*lines, output_of("getconf", "GNU_LIBC_VERSION") or "another C library"])
 
 
+def _compiled_before() -> dict[str, str]:
+    """The environment in which gcc is ccache's, where that is installed: a file that was compiled before, in any tree,
+    is not compiled again, and the objects are the same.
+    """
+    if not CCACHE.is_dir():
+        return {}
+    kept = cache.kernels_dir().parent / "ccache"
+    return {"PATH": with_sbin(f"{CCACHE}{os.pathsep}{os.environ.get('PATH', os.defpath)}"), "CCACHE_DIR": str(kept)}
+
+
 def kernel_key(source: KernelSource, recipe: Recipe, compiler: str, variant: Variant = PLAIN) -> str:
     """16 hex digits of the SHA-256 of everything from which the binary is made."""
     inputs = json.dumps([source.identity, recipe.digest, compiler, *([variant.digest] if variant.label else [])])
@@ -136,26 +140,7 @@ def _make(source: KernelSource, recipe: Recipe, variant: Variant, work: Path, jo
     _prepare(recipe, variant, tree, runner)
     _compile(recipe, tree, jobs, runner)
     _headers(recipe, tree, jobs, runner)
-    return _collect(tree, tree / "usr/include", work / "kernel", runner)
-
-
-def _make_again(
-    source: KernelSource, recipe: Recipe, variant: Variant, folder: Path, work: Path, jobs: int, runner: Runner
-) -> str:
-    """The same in the directory of a source's kept objects: only what changed since the last build there."""
-    tree, include = folder / "tree", folder / "include"
-    runner.enter("copies what changed")
-    changed = synchronise(source, folder)
-    if configures(changed, tree) or (changed and variant.label):  # a file that came anew has lost its changes
-        _prepare(recipe, variant, tree, runner)
-    _compile(recipe, tree, jobs, runner)
-    if makes_headers(changed, include):
-        _headers(recipe, tree, jobs, runner)
-        shutil.rmtree(include, ignore_errors=True)
-        _copy_headers(tree / "usr/include", include)
-    release = _collect(tree, include, work / "kernel", runner)
-    finished(folder)
-    return release
+    return _collect(tree, work / "kernel", runner)
 
 
 def _prepare(recipe: Recipe, variant: Variant, tree: Path, runner: Runner) -> None:
@@ -178,13 +163,13 @@ def _headers(recipe: Recipe, tree: Path, jobs: int, runner: Runner) -> None:
     runner.run([*recipe.make, f"-j{jobs}", "ARCH=x86", "headers"], cwd=tree)
 
 
-def _collect(tree: Path, include: Path, kernel: Path, runner: Runner) -> str:
+def _collect(tree: Path, kernel: Path, runner: Runner) -> str:
     """Puts the parts of a kernel's directory into the new directory `kernel`; returns the release."""
     runner.enter("installs")
     kernel.mkdir()
     runner.run(["strip", "-o", str(kernel / "linux"), str(tree / "linux")], cwd=tree)
     shutil.copyfile(tree / ".config", kernel / "config")
-    _copy_headers(include, kernel / "include")
+    _copy_headers(tree / "usr/include", kernel / "include")
     return (tree / "include/config/kernel.release").read_text().strip()
 
 

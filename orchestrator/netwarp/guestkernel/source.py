@@ -64,7 +64,7 @@ def find_source(asked: Path | None, recipe: Recipe) -> KernelSource:
         return KernelSource("tarball", path, f"tarball {file_sha256(path)}", path.name)
     tree, at, commit = str(path).rpartition("@")
     if at and Path(tree).is_dir():
-        return _commit(Path(tree), commit)
+        return _commit(Path(tree).resolve(), commit)
     raise KernelError(f"--source: {asked} does not exist")
 
 
@@ -78,9 +78,10 @@ def unpack(source: KernelSource, tree: Path, recipe: Recipe, runner: Runner) -> 
             runner.run([*recipe.make, "ARCH=um", "mrproper"], cwd=tree)
     elif source.kind == "commit":
         # an index of our own: nothing changes in the repository
-        git = ["env", f"GIT_INDEX_FILE={tree.parent / 'index'}", "git", "-C", str(source.path)]
-        runner.run([*git, "read-tree", source.commit], cwd=tree)
-        runner.run([*git, "checkout-index", "--all", f"--prefix={tree}/"], cwd=tree)
+        git = ["env", f"GIT_INDEX_FILE={tree.parent / 'index'}", "git", f"--work-tree={tree}"]
+        git.append(f"--git-dir={output_of('git', '-C', source.path, 'rev-parse', '--absolute-git-dir')}")
+        without = [f":(exclude){pattern.partition('/')[2]}" for pattern in recipe.not_unpacked]
+        runner.run([*git, "checkout", "-q", source.commit, "--", ".", *without], cwd=tree)
     else:
         tarball = source.path
         if tarball.suffix == ".deb":

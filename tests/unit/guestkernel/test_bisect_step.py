@@ -49,7 +49,7 @@ def test_answers(tmp_path: Path, build: int, run: int, compare: int, answer: int
     done = subprocess.run(command, cwd=tmp_path, env={"PATH": "/usr/bin:/bin", "NETWARP": str(stand_in)}, check=False)
     assert done.returncode == answer
     lines = log.read_text().splitlines()
-    assert lines[0] == "kernel build --source . --incremental --json"
+    assert lines[0] == f"kernel build --source {tmp_path}@HEAD --json"
     if build == 0:
         assert lines[1].startswith("run mine.toml --set kernel=0123456789abcdef --out /")
         assert lines[1].endswith(" --no-report --where protocol=sctp")

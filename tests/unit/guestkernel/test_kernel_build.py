@@ -3,14 +3,15 @@
 import dataclasses
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from netwarp.core.errors import KernelError
+from netwarp.core.errors import DoesNotBuild, KernelError
 from netwarp.guestkernel import KernelBuild, build_kernel, find_kernel, list_kernels, load_recipe
-from netwarp.guestkernel.build import find_build
+from netwarp.guestkernel.build import CCACHE, find_build
 from netwarp.guestkernel.cache import find_named, kernels_dir
 from netwarp.guestkernel.tool_run import Progress
 from support.kernel_tree import builds, contents, make_tree
@@ -332,3 +333,32 @@ def test_a_cache_that_cannot_be_made_is_an_error(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("NETWARP_CACHE", str(tmp_path / "file"))
     with pytest.raises(KernelError, match="NETWARP_CACHE"):
         build_kernel(make_tree(tmp_path))
+
+
+def test_a_fault_of_the_machine_is_not_the_sources(tmp_path: Path) -> None:
+    for number, said in enumerate(("No space left on device", "fatal error: Killed signal terminated program cc1")):
+        with pytest.raises(KernelError, match=said) as caught:
+            build_kernel(make_tree(tmp_path / str(number), during=f"echo {said}; exit 1"))
+        assert type(caught.value) is KernelError
+        assert caught.value.exit_status == 1
+    with pytest.raises(DoesNotBuild) as refused:
+        build_kernel(make_tree(tmp_path / "other", during="exit 1"))
+    assert refused.value.exit_status == 3
+
+
+@pytest.mark.skipif(not CCACHE.is_dir(), reason="ccache is not installed")
+def test_a_kernel_is_the_same_with_ccache_and_without(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiles = "gcc -c -o compiled.o main.c"
+    first = build_kernel(make_tree(tmp_path, during=compiles))
+    found = subprocess.run(["ccache", "--print-stats"], env={"CCACHE_DIR": str(cache / "ccache")}, capture_output=True)
+    assert b"cache_miss\t1" in found.stdout
+    shutil.rmtree(cache / "kernels")
+    again = build_kernel(tmp_path / "source")
+    found = subprocess.run(["ccache", "--print-stats"], env={"CCACHE_DIR": str(cache / "ccache")}, capture_output=True)
+    assert b"direct_cache_hit\t1" in found.stdout
+    monkeypatch.setattr("netwarp.guestkernel.build.CCACHE", tmp_path / "none")
+    shutil.rmtree(cache / "kernels")
+    plain = build_kernel(tmp_path / "source")
+    assert first.sha256 == again.sha256 == plain.sha256

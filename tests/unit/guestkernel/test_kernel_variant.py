@@ -10,7 +10,7 @@ from netwarp.guestkernel import build_kernel, find_kernel, load_recipe
 from netwarp.guestkernel.cache import find_named
 from netwarp.guestkernel.recipe import ConfigOption
 from netwarp.guestkernel.variant import Variant, combined, label_of, patched
-from support.kernel_tree import builds, make_tree
+from support.kernel_tree import make_tree
 
 PATCH = """\
 From: somebody
@@ -78,20 +78,6 @@ def test_every_part_of_a_variant_makes_another_kernel(tmp_path: Path) -> None:
         Variant("a", options=(ConfigOption("MINE", "y"),)),
     ]
     assert len({build_kernel(tree, variant=each).key for each in variants}) == len(variants)
-
-
-def test_kept_objects_keep_their_changes(tmp_path: Path) -> None:
-    """A file that comes anew from the tree is changed again."""
-    tree = make_tree(tmp_path)
-    variant = combined([patched(patch_file(tmp_path)), Variant("more", lines=(("main.c", "/* more */"),))])
-    first = build_kernel(tree, incremental=True, variant=variant)
-    (tree / "main.c").write_text("/* new */\n" + (tree / "main.c").read_text())
-    second = build_kernel(tree, incremental=True, variant=variant)
-    assert second.key != first.key
-    (kept,) = (tmp_path / "cache/objects").glob("*/tree/main.c")
-    text = kept.read_text()
-    assert (text.count("return 1"), text.count("/* more */"), text.count("/* new */")) == (1, 1, 1)
-    assert (second.variant, builds(tmp_path)) == ("my_fix+more", 2)
 
 
 def test_laying_twice_changes_nothing(tmp_path: Path) -> None:
