@@ -114,6 +114,7 @@ TABLES: dict[str, tuple[Mapping[str, Field], str]] = {
     "Event": (grammar.EVENT, "BothWays"),
     "Shape": (grammar.SHAPE, ""),
     "Fair": (grammar.FAIR, ""),
+    "Span": (grammar.SPAN, ""),
     "Measure": (grammar.MEASURE, ""),
     "Default": ((grammar.RESOLVED["default"].fields or {}) | dict.fromkeys(loops.SECTIONS, LOOP), ""),
     "Resolved": (grammar.RESOLVED, ""),

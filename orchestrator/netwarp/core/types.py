@@ -287,12 +287,14 @@ class Measure(Frozen, frozen=True):
 
     window_ns: the length of the windows of time. links: directions of links ("p1.forward") whose queue is measured.
     fair_ratio, fair_hold_ns: a share is fair if it is that near to the equal one; it has to stay so for that long.
+    span_ns: (from, to) of the time whose rates, losses and delays are measured by themselves, after a start, say.
     """
 
     window_ns: int
     links: tuple[str, ...]
     fair_ratio: float
     fair_hold_ns: int
+    span_ns: tuple[int, int] | msgspec.UnsetType = msgspec.UNSET
 
 
 class GuestKernel(Frozen, frozen=True):

@@ -15,6 +15,7 @@ import msgspec
 from ..core.errors import SpecError, StoreError
 from ..core.frozen import to_json
 from ..core.types import Cell, GuestKernel, Measurement, Outcome
+from ..experiment import Spec
 from ..measure.cell import with_expressions
 from ..plan.make import BASE, ROBUSTNESS
 from ..plan.schedules import scheduled_cells
@@ -76,8 +77,7 @@ def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path,
     first = sources[0].manifest
     _refuse_unlike(sources, MADE_EQUALLY)
     cells = [cell for source in sources for cell in source.plan.cells]
-    of_parts = any(factor.unstated for factor in load_again(spec, first).factors.values())
-    only = (BASE, ROBUSTNESS) if of_parts else ()
+    only = _parts_of(load_again(spec, first), sources)
     loaded, plan = plan_again(spec, first, cells, only=only)
     builds = {cell.kernel for cell in plan.cells if not isinstance(cell.kernel, msgspec.UnsetType)}
     if not builds or any(isinstance(cell.kernel, msgspec.UnsetType) for cell in plan.cells):
@@ -120,6 +120,14 @@ def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path,
         manifest = _with_kernels(manifest, [source.manifest for source in sources], builds)
     taken = [(source.directory, cell_id, cell) for source, cell_id, cell in found]
     return _put_together(out, plan, manifest, texts_of(loaded), taken, report)
+
+
+def _parts_of(spec: Spec, sources: Sequence[Run]) -> tuple[str, ...]:
+    """What the whole has: base and robustness; of optional experiments only those that a run was asked for."""
+    if optional := [each.name for each in spec.experiments if each.optional]:
+        filters = {text for source in sources for text in source.plan.filters}
+        return BASE, *(name for name in optional if f"only {name}" in filters)
+    return (BASE, ROBUSTNESS) if any(factor.unstated for factor in spec.factors.values()) else ()
 
 
 def _put_together(

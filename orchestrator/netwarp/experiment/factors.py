@@ -304,6 +304,7 @@ class ExperimentSpec:
 
     levels: factors that have only some of their levels here.
     repetitions: the experiment's own; None: the spec's. only_random: cells without randomness are run once.
+    optional: its cells are no part of the base, unless another experiment has them.
     """
 
     name: str
@@ -315,6 +316,7 @@ class ExperimentSpec:
     repetitions: int | None = None
     only_random: bool = False
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    optional: bool = False
 
 
 def read_experiments(
@@ -360,6 +362,7 @@ def _read_experiment(name: str, item: Item, factors: Mapping[str, FactorSpec], p
         item.integer("repetitions"),
         item.text("repeat") == "random",
         some,
+        item.switch("optional"),
     )
 
 

@@ -249,10 +249,12 @@ SHAPE: dict[str, Field] = {
     "pairs": Field("integer", "2", low=1, high=100),
 }
 FAIR: dict[str, Field] = {"within": RATIO, "for": quantity("time", example='"2 s"', low=MS)}
+SPAN: dict[str, Field] = {"from": quantity("time", example='"20 s"'), "to": quantity("time", example='"60 s"')}
 MEASURE: dict[str, Field] = {
     "windows": quantity("time", example='"1 s"', low=MS),
     "links": Field("names", '["bottleneck.forward"]'),
     "fair": Field("table", '{ within = "20 %", for = "2 s" }', fields=FAIR),
+    "span": Field("table", '{ from = "20 s", to = "60 s" }', fields=SPAN),
 }
 """What is measured beyond the metrics of every cell."""
 RESOLVED: dict[str, Field] = {
@@ -302,6 +304,7 @@ EXPERIMENT: dict[str, Field] = {
     "zip": Field("open", '[["rate", "queue"]]'),
     "repetitions": Field("integer", "3", low=1, high=100_000),
     "repeat": Field("choice", '"random"', choices=("all", "random")),
+    "optional": Field("switch", "true"),
 }
 METRIC: dict[str, Field] = {
     "title": Field("text", '"throughput as the paper counts it"'),

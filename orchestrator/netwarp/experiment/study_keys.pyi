@@ -361,10 +361,15 @@ class FairKeys(TypedDict, total=False):
     within: str  # "1 %"
     for_: str  # "2 s"
 
+class SpanKeys(TypedDict, total=False):
+    from_: str  # "20 s"
+    to: str  # "60 s"
+
 class MeasureKeys(TypedDict, total=False):
     windows: str  # "1 s"
     links: Names  # ["bottleneck.forward"]
     fair: FairKeys  # { within = "20 %", for = "2 s" }
+    span: SpanKeys  # { from = "20 s", to = "60 s" }
 
 class DefaultKeys(TypedDict, total=False):
     node: NodeKeys  # [node.a] with kind = "host"
@@ -417,6 +422,7 @@ class ExperimentKeys(TypedDict, total=False):
     zip: object  # [["rate", "queue"]]
     repetitions: int  # 3
     repeat: Literal["all", "random"]  # "random"
+    optional: bool  # true
     each: object  # { outage = ["5 s", "10 s"] }, or [{ id = "C1", expected = 1 }, { id = "C2", expected = 2 }]
 
 class MetricKeys(TypedDict, total=False):

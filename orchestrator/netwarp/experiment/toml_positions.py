@@ -102,6 +102,10 @@ class Item:
         value = item.value if (item := self.get(key)) is not None else None
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
+    def switch(self, key: str) -> bool:
+        """True if `true` stands under a key."""
+        return (item := self.get(key)) is not None and item.value is True
+
     def levels(self, *keys: str) -> dict[str, tuple[str, ...]]:
         """The selector under these keys: factor -> levels."""
         return {factor: levels.texts() for factor, levels in self.under(*keys).items()}

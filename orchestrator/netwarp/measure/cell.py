@@ -46,7 +46,7 @@ from .groups import flow_metrics, without_values
 from .groups.counters import agent_metrics, aqm_metrics, counted_at_end, cpu_metrics, mark_checks, policer_metrics
 from .groups.datagrams import datagram_flow_metrics, datagram_window
 from .groups.flow_groups import group_metrics
-from .groups.flow_sharing import flow_sharing_metrics, jain_index
+from .groups.flow_sharing import flow_sharing_metrics, jain_index, span_metrics
 from .groups.messages import message_metrics
 from .groups.physics import lone_queue
 from .groups.traffic import datagram_metrics, datagrams_at
@@ -180,16 +180,26 @@ def _asked(
     windows = windows_of(runs, asked.window_ns, cell.duration_ns)
     converged = convergence_times(runs, asked)
     indices = [value for value in windows.jain() if value is not None]
+    of_flows = {
+        name: {**passages.metrics(), "convergence_time_s": converged.get(name)} for name, passages in over_paths.items()
+    }
+    of_links = {name: {**each.metrics(), **link_metrics(cell, name, each)} for name, each in over_links.items()}
+    of_the_cell = {
+        "jain_windows_mean_index": sum(indices) / len(indices) if indices else None,
+        "jain_windows_least_index": min(indices, default=None),
+    }
+    if not isinstance(asked.span_ns, msgspec.UnsetType):
+        shares, of_all = span_metrics(flows, *asked.span_ns)
+        of_flows = {
+            name: metrics | shares[name] | over_paths[name].span_metrics(*asked.span_ns)
+            for name, metrics in of_flows.items()
+        }
+        of_links = {name: metrics | over_links[name].span_metrics(*asked.span_ns) for name, metrics in of_links.items()}
+        of_the_cell |= of_all
     return _Asked(
-        flows={
-            name: {**passages.metrics(), "convergence_time_s": converged.get(name)}
-            for name, passages in over_paths.items()
-        },
-        links={name: {**each.metrics(), **link_metrics(cell, name, each)} for name, each in over_links.items()},
-        of_the_cell={
-            "jain_windows_mean_index": sum(indices) / len(indices) if indices else None,
-            "jain_windows_least_index": min(indices, default=None),
-        },
+        flows=of_flows,
+        links=of_links,
+        of_the_cell=of_the_cell,
         windows=cell_windows(cell, asked, windows, flows, over_paths, over_links),
     )
 

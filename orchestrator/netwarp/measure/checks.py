@@ -250,7 +250,7 @@ BETWEEN_ENDS = frozenset({
     "one_way_delay_p50_s", "one_way_delay_p95_s", "one_way_delay_p99_s", "one_way_delay_max_s",
     "queue_delay_mean_s", "queue_delay_p95_s", "queue_delay_p99_s", "queue_delay_max_s",
     "low_latency_queue_delay_mean_s", "low_latency_queue_delay_p99_s", "classic_queue_delay_mean_s",
-    "classic_queue_delay_p99_s",
+    "classic_queue_delay_p99_s", "span_queue_delay_mean_s", "span_queue_delay_p95_s",
 })  # fmt: skip
 """Times between the two ends of a flow or of a link, or from T0 to the end that has not begun it."""
 

@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from ..captures.capture import read_captures
@@ -63,6 +64,16 @@ class Passages:
             "queue_delay_p99_s": late[1],
             "queue_delay_max_s": float(known.max()) if len(known) else None,
         }
+
+    def within(self, from_ns: int, to_ns: int) -> Passages:
+        """Those that came before the link or path from one instant on and before another."""
+        inside = (self.t_s >= from_ns / 1e9) & (self.t_s < to_ns / 1e9)
+        return Passages(**{field.name: getattr(self, field.name)[inside] for field in dataclasses.fields(self)})
+
+    def span_metrics(self, from_ns: int, to_ns: int) -> dict[str, float | None]:
+        """The metrics of those of a span, by their names there."""
+        metrics = self.within(from_ns, to_ns).metrics()
+        return {f"span_{name}": metrics[name] for name in ("loss_ratio", "queue_delay_mean_s", "queue_delay_p95_s")}
 
 
 NAMES = (
@@ -254,10 +265,20 @@ def _by_queue(shape: LinkImpairment, passages: Passages) -> dict[str, float | No
 
 
 def link_metrics(cell: Cell, direction: str, passages: Passages) -> dict[str, float | None]:
-    """The utilization of a direction of a link until the end of the cell, against the mean of its rate until then."""
+    """The utilization of a direction of a link until the cell's end, and in its span, against the mean of its rate."""
     name, _, side = direction.rpartition(".")
     shapes = shapes_over_time(cell)[name, side]
-    there = passages.arrived_s <= cell.duration_ns / 1e9  # False where it was lost
-    carried = float(passages.ip_bytes[there].sum()) * 8e9 / cell.duration_ns
-    rate = rate_bit_s(shapes, 0, cell.duration_ns)
-    return {"link_utilization_ratio": carried / rate if rate else None, **_by_queue(shapes[0][1], passages)}
+    metrics = {"link_utilization_ratio": _utilization(shapes, passages, 0, cell.duration_ns)}
+    if cell.measure and not isinstance(cell.measure.span_ns, msgspec.UnsetType):
+        metrics["span_utilization_ratio"] = _utilization(shapes, passages, *cell.measure.span_ns)
+    return metrics | _by_queue(shapes[0][1], passages)
+
+
+def _utilization(shapes: Shapes, passages: Passages, from_ns: int, to_ns: int) -> float | None:
+    """What came behind a link in (from, to], over what its rate carries in that time."""
+    there = passages.arrived_s <= to_ns / 1e9  # False where it was lost
+    if from_ns:
+        there &= passages.arrived_s > from_ns / 1e9
+    carried = float(passages.ip_bytes[there].sum()) * 8e9 / (to_ns - from_ns)
+    rate = rate_bit_s(shapes, from_ns, to_ns)
+    return carried / rate if rate else None

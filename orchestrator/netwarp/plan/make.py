@@ -20,7 +20,7 @@ from .sysctls import KernelSysctls, SysctlCheck
 from .types import Level, Plan, PlannedExperiment, PlannedFactor
 
 BASE, ROBUSTNESS = "base", "robustness"
-"""Parts of every spec that has factors which are not stated, beside its experiments."""
+"""Parts of every spec that has factors which are not stated, or optional experiments, beside its experiments."""
 MOST_CELLS = 100_000
 MOST_SEED = 2**53
 """The largest whole number that every JSON reader holds exactly."""
@@ -42,8 +42,8 @@ def make_plan(
     """Plan a spec's cells.
 
     seed, repetitions: instead of the spec's and of every experiment's; repetition k has seed + k. only: names of
-    experiments; BASE: cells in which every factor that is not stated has its usual level, but those that `where` names;
-    ROBUSTNESS: the others.
+    experiments; BASE: cells of experiments that are not optional, in which every factor that is not stated has its
+    usual level, but those that `where` names; ROBUSTNESS: the others.
     where: (factor, level) pairs, compared as quantities; the same factor several times means any of these levels.
     kernel: the sysctls of a kernel of the run (None: that of the back end), None where they cannot be had; asked only
     if the spec sets any. Without it their names are not checked. builds: the guest kernel that a name in the spec
@@ -64,13 +64,12 @@ def make_plan(
     problems.check()
     chosen = everything if len(names) == len(spec.experiments) else _combinations(spec, names, most)
     if parts:
-        named = {tuple(levels.values()) for _, levels in chosen}
         usual = _usual(spec, [factor for factor, _ in where])
-        chosen = [
-            (asking, levels)
+        asked = [
+            ([one for one in asking if one.name in names or _of_part(one, asking, levels, usual, parts)], levels)
             for asking, levels in everything
-            if tuple(levels.values()) in named or (BASE if matches(levels, usual, ()) else ROBUSTNESS) in parts
         ]
+        chosen = [(wanting, levels) for wanting, levels in asked if wanting]
     planner = CellPlanner(spec, problems, SysctlCheck(kernel, problems) if kernel is not None else None, builds)
     cells: list[Cell] = []
     for asking, levels in chosen:
@@ -88,8 +87,8 @@ def make_plan(
     check_sides(spec, compared, cells, problems)
     problems.check()
     if not cells:
-        asked = " and ".join(f"{factor}={level}" for factor, level in where)
-        raise SpecError(f"no cell is left: none has {asked} in the experiments {', '.join(names)}")
+        levels_asked = " and ".join(f"{factor}={level}" for factor, level in where)
+        raise SpecError(f"no cell is left: none has {levels_asked} in the experiments {', '.join(names)}")
     filters = [
         *(f"only {name}" for name in (*parts, *names) if only),
         *(f"{factor}={level}" for factor, level in where),
@@ -182,10 +181,20 @@ def _combinations(spec: Spec, names: Sequence[str], repetitions: int) -> list[As
     return list(by_levels.values())
 
 
+def _of_part(
+    experiment: ExperimentSpec, asking: Sequence[ExperimentSpec], levels: Combination, usual: Levels, parts: list[str]
+) -> bool:
+    """True if one of the experiments that have a cell asks for it as one of these parts."""
+    if all(each.optional for each in asking) or not matches(levels, usual, ()):
+        return ROBUSTNESS in parts
+    return BASE in parts and not experiment.optional
+
+
 def parts_of(spec: Spec) -> list[str]:
-    """BASE and ROBUSTNESS where a factor is not stated; nothing else."""
+    """BASE and ROBUSTNESS where a factor is not stated, or an experiment is optional; nothing else."""
     taken = {experiment.name for experiment in spec.experiments}
     there = any(factor.unstated for factor in spec.factors.values())
+    there |= any(experiment.optional for experiment in spec.experiments)
     return [part for part in (BASE, ROBUSTNESS) if there and part not in taken]
 
 

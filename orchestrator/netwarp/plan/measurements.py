@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from ..core.link_types import SIDES, Link
 from ..core.topology import crossings
 from ..core.types import CapturePoint, Measure
 from ..experiment.fields import Reader
-from ..experiment.grammar import FAIR, MEASURE
+from ..experiment.grammar import FAIR, MEASURE, SPAN
 from ..experiment.problems import Problems, nearest
 from ..experiment.toml_positions import Item
 from .routes import Routed
@@ -36,11 +38,16 @@ def read_measure(top: Item, links: Sequence[Link], problems: Problems) -> Measur
     window = reader.whole("windows") if reader.has("windows") else WINDOW_NS
     if hold is not None and window is not None and hold < window:
         fair.problem("for", 'is shorter than a window; for example { windows = "1 s", fair = { for = "2 s" } }')
+    span = Reader(item.get("span") or item.with_value({}), SPAN, problems)
+    from_ns, to_ns = span.whole("from"), span.whole("to")
+    if item.get("span") is not None and (from_ns is None or to_ns is None or from_ns >= to_ns):
+        span.problem("to", f"needs a beginning and a later end; for example span = {MEASURE['span'].example}")
     return Measure(
         window_ns=window or WINDOW_NS,
         links=tuple(dict.fromkeys(wanted)),
         fair_ratio=fair.ratio("within") if fair.has("within") else FAIR_RATIO,
         fair_hold_ns=hold or FAIR_HOLD_NS,
+        span_ns=(from_ns, to_ns) if from_ns is not None and to_ns is not None else msgspec.UNSET,
     )
 
 

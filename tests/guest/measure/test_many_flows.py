@@ -16,7 +16,7 @@ format = 1
 name = "many"
 duration = "6 s"
 shape = { kind = "dumbbell", pairs = 2 }
-measure = { windows = "500 ms", links = ["bottleneck.forward"] }
+measure = { windows = "500 ms", links = ["bottleneck.forward"], span = { from = "1 s", to = "3 s" } }
 [default.link]
 rate = "100 Mbit/s"
 queue = "200 packets"
@@ -137,6 +137,23 @@ def test_windows_add_up_to_the_whole_cell(run: RunFiles) -> None:
     assert all(
         (value is not None) == (count is not None and count > 1) for value, count in zip(jain, running, strict=True)
     )
+
+
+def test_a_span_is_its_windows(run: RunFiles) -> None:
+    measured = numbers(run, "cubic")
+    rates = {}
+    for name in ("x1", "x2", "x3"):
+        rates[name] = sum(value or 0 for value in windows(run, "cubic", name, "goodput_bit_s")[2:6]) / 4
+        assert measured[name, "span_goodput_bit_s"] == pytest.approx(rates[name], abs=2 * 12_000), "a packet at an edge"
+    web = sum(value for (flow, metric), value in measured.items() if metric == "span_goodput_bit_s" and "web" in flow)
+    total = sum(measured[name, "span_goodput_bit_s"] for name in rates) + web
+    assert measured["x1", "span_share_ratio"] == pytest.approx(measured["x1", "span_goodput_bit_s"] / total)
+    assert measured["x", "group_span_goodput_bit_s"] == pytest.approx(total - web)
+    lost = sum(value or 0 for value in windows(run, "cubic", LINK, "lost_packets")[2:6])
+    came = 5e6 / 8 / 1500 * 2  # packets that the rate carries
+    assert measured[LINK, "span_loss_ratio"] == pytest.approx(lost / (came + lost), rel=0.1)
+    assert 0.9 < measured[LINK, "span_utilization_ratio"] <= 1 + 0.0024 / 2
+    assert 0 < measured[LINK, "span_queue_delay_mean_s"] < measured[LINK, "span_queue_delay_p95_s"] <= 21 * 0.0024
 
 
 def test_a_figure_shows_the_flows_of_a_group_together(run: RunFiles) -> None:

@@ -122,6 +122,22 @@ def test_after_a_change_only_the_new_cells_have_to_be_run(spec: Path, tmp_path: 
     assert whole.complete
 
 
+def test_of_optional_experiments_the_whole_has_those_that_were_run(spec: Path, tmp_path: Path) -> None:
+    before, _, after = spec.read_text().partition("[experiment.")
+    name = after.partition("]")[0]
+    rest = "".join(
+        f'\n[experiment.{each}]\nfactors = ["variant"]\nfixed = {{ outage = "{outage}" }}\noptional = true\n'
+        for each, outage in (("asked", "5 s"), ("not-asked", "20 s"))
+    )
+    plain = before.replace(NOT_STATED, "")
+    spec.write_text(f'{plain}\n[experiment.{name}]\nfactors = ["variant"]\nfixed = {{ outage = "10 s" }}\n{rest}')
+    (spec.parent / "claims.toml").write_text("")
+    runs = [part(spec, each, tmp_path / each) for each in ("base", "asked")]
+    whole = take_cells(spec, [run.root for run in runs], out=tmp_path / "whole", report=False)
+    assert whole.manifest.arguments[-4:] == ("--only", "base", "--only", "asked")
+    assert {cell.experiment for cell in whole.plan.cells} == {name, "asked"}
+
+
 def test_runs_that_grow_as_they_run_are_refused_with_the_reason(tmp_path: Path) -> None:
     text = BASE + '[factor.schedule]\ndrops = { of = ["p1.forward"], first = 2 }\n'
     (tmp_path / "spec.toml").write_text(text)

@@ -10,6 +10,7 @@ from netwarp.core.errors import SpecError
 from netwarp.core.frozen import from_json, to_json
 from netwarp.core.types import Cell
 from netwarp.core.units import parse_quantity
+from netwarp.engine.planning import plan_experiment
 from netwarp.experiment import EXAMPLE_SPEC, load_spec, parse_spec
 from netwarp.plan import make_plan
 from netwarp.plan.types import Plan, Selection
@@ -226,6 +227,26 @@ def test_only_names_experiments() -> None:
     assert [(cell.experiment, cell.factors["x"]) for cell in make_plan(spec, only="two").cells] == [("two", "2 s")]
     with pytest.raises(SpecError, match='no experiment "three"; there is: one, two'):
         make_plan(spec, only="three")
+
+
+def test_an_optional_experiment_is_no_part_of_the_base() -> None:
+    text = BASE + X + '[experiment.one]\nfactors = []\nfixed = { x = "2 s" }\n[experiment.all]\nfactors = ["x"]\n'
+    spec = spec_of(text + "optional = true\n")
+    parts = {part: [cell.factors["x"] for cell in make_plan(spec, only=part).cells] for part in ("base", "all")}
+    assert parts == {"base": ["2 s"], "all": ["1 s", "2 s", "3 s"]}
+    rest = make_plan(spec, only="robustness").cells
+    assert [(cell.experiment, cell.factors["x"]) for cell in rest] == [("all", "1 s"), ("all", "3 s")]
+    assert [cell.factors["x"] for cell in plan_experiment(spec).cells] == ["2 s"], "as run without --only"
+    often = spec_of(text + "optional = true\nrepetitions = 3\n")
+    assert len(make_plan(often, only="base").cells) == 1, "nor are its repetitions"
+    assert len(make_plan(often, only="all").cells) == 9
+    assert len(plan_experiment(spec_of(text)).cells) == 3
+
+
+@pytest.mark.parametrize("span", ['from = "1 s"', 'from = "2 s", to = "2 s"', 'to = "2 s"'])
+def test_a_span_has_two_ends(span: str) -> None:
+    (found,) = problems_of(BASE + X + f"[measure]\nspan = {{ {span} }}\n")
+    assert "needs a beginning and a later end" in found and 'span = { from = "20 s", to = "60 s" }' in found
 
 
 def test_a_shared_cell_is_repeated_as_often_as_any_experiment_asks() -> None:

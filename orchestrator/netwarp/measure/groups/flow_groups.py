@@ -34,6 +34,9 @@ def _metrics(flows: Sequence[Metrics], sized: bool) -> dict[str, float | None]:
         "completed_flows": float(len(times)) if sized else None,
         "completion_time_mean_s": math.fsum(times) / len(times) if sized and len(times) == len(flows) else None,
     }
+    if any("span_goodput_bit_s" in flow for flow in flows):
+        within = [rate for flow in flows if (rate := flow["span_goodput_bit_s"]) is not None]
+        metrics["group_span_goodput_bit_s"] = math.fsum(within) if len(within) == len(flows) else None
     for name, share in SHARES.items():
         # a flow that did not complete took longer than every other
         rank = max(1, math.ceil(share * len(flows)))

@@ -52,6 +52,22 @@ def flow_sharing_metrics(
     return metrics, cell
 
 
+def span_metrics(
+    flows: Mapping[str, FlowObservation], from_ns: int, to_ns: int
+) -> tuple[dict[str, dict[str, float | None]], dict[str, float | None]]:
+    """(metrics of each flow, metrics of the cell) of what arrives in (from, to]."""
+    rates = {name: _goodput_bit_s(flow.receiver, from_ns, to_ns) for name, flow in flows.items()}
+    total = sum(rate for rate in rates.values() if rate is not None)
+    metrics = {
+        name: {
+            "span_goodput_bit_s": rate,
+            "span_share_ratio": rate / total if rate is not None and total else None,
+        }
+        for name, rate in rates.items()
+    }
+    return metrics, {"span_jain_index": jain_index([*rates.values()])} if len(flows) > 1 else {}
+
+
 def jain_index(rates: Sequence[float | None]) -> float | None:
     """Jain's fairness index of the flows' goodputs: (sum x)^2 / (n sum x^2); None with fewer than two flows, or if one
     has no goodput.
