@@ -9,6 +9,7 @@
 #include "loop.h"
 #include "memory.h"
 #include "namespace.h"
+#include "namespace_kill.h"
 #include "netlink.h"
 #include "offload.h"
 #include "operstate.h"
@@ -75,6 +76,8 @@ static int run_step(struct cell *cell, const struct steps *steps, const struct s
 		return wait_file_made(cell, &step->file);
 	case VERB_SIGNAL:
 		return process_signal(cell, &step->signal);
+	case VERB_KILL:
+		return namespace_kill(cell, &step->kill);
 	case VERB_TRACE:
 		return trace_begin(cell, &step->trace);
 	case VERB_PROC:

@@ -215,6 +215,11 @@ int process_reap(struct cell *cell)
 	return 0;
 }
 
+bool process_is_adopted(pid_t pid)
+{
+	return pid == adopted.pid;
+}
+
 bool process_any_flow(void)
 {
 	size_t i;

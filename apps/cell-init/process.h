@@ -40,6 +40,8 @@ int process_reap(struct cell *cell);
  */
 void process_adopt(pid_t pid, int (*ended)(struct cell *cell, int status));
 
+bool process_is_adopted(pid_t pid);
+
 /* The process of that id, running or not; NULL: none. Valid until the next process_spawn(). */
 const struct process *process_find(const char *id);
 /* Whether any process was spawned with flow=1. */

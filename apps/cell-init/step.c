@@ -100,6 +100,7 @@ const struct verb_spec verb_specs[VERB_COUNT] = {
 	[VERB_FILE] = {"file", PHASE_SETUP, false, {FILE_NAME("path", file.path, NEEDED), TIMEOUT(file)}},
 	[VERB_SIGNAL] = {"signal", PHASE_SETUP | PHASE_TIMELINE, false, {
 		PROCESS(signal), INT("signal", signal.signal, NEEDED, 1, 64), AT}},
+	[VERB_KILL] = {"kill", PHASE_TIMELINE, false, {NS(kill), FLAG("abort", kill.abort), AT}},
 	[VERB_TRACE] = {"trace", PHASE_SETUP, true, {
 		FILE_NAME("file", trace.file, NEEDED),
 		INT("buffer_bytes", trace.buffer_bytes, NEEDED, 4096, 1 << 30),

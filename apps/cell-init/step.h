@@ -50,6 +50,7 @@ enum verb {
 	VERB_OUTPUT,
 	VERB_FILE,
 	VERB_SIGNAL,
+	VERB_KILL,
 	VERB_TRACE,
 	VERB_PROC,
 	VERB_BPF,
@@ -171,6 +172,11 @@ struct step_signal {
 	int signal;
 };
 
+struct step_kill {
+	int ns;
+	bool abort;
+};
+
 struct step_trace {
 	const char *file;
 	int buffer_bytes;
@@ -228,6 +234,7 @@ struct step {
 		struct step_output output;
 		struct step_file file;
 		struct step_signal signal;
+		struct step_kill kill;
 		struct step_trace trace;
 		struct step_proc proc;
 		struct step_bpf bpf;
