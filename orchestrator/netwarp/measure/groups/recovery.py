@@ -8,7 +8,7 @@ import numpy as np
 
 from ...captures.native import Ints
 from ...core.types import Flow
-from ...core.wire import HEARTBEAT_ACK
+from ...core.wire import ACK, COOKIE_ACK, HEARTBEAT_ACK, SYN
 from ...store.app_records import Connected, GaveUp, Lost, Summary
 from ...store.ndjson import last, of_kind
 from ..flow_packets import FlowPackets
@@ -86,7 +86,11 @@ def _gave_up_ns(observation: FlowObservation) -> int | None:
 
 
 def _connections(observation: FlowObservation, fault: Fault) -> dict[str, float | None]:
-    """When the sending application heard that its connection was lost, and when it was connected again."""
+    """When the sending application heard that its connection was lost, and when it was connected again. A program of the
+    user's own says nothing: of it, when a handshake ended.
+    """
+    if observation.flow.program is not None:
+        return {"reconnect_time_s": _since(fault.from_ns, _handshake_after_ns(observation, fault))}
     origin_ns = observation.t0_monotonic_ns + fault.from_ns
     records = observation.sender_records
     heard = [(each.t_ns, each.reason) for each in of_kind(records, Lost)]
@@ -97,6 +101,21 @@ def _connections(observation: FlowObservation, fault: Fault) -> dict[str, float 
         name: _since(origin_ns, min((t_ns for t_ns in times if t_ns >= origin_ns), default=None))
         for name, times in (("loss_noticed_s", told), ("reconnect_time_s", back))
     }
+
+
+def _handshake_after_ns(observation: FlowObservation, fault: Fault) -> int | None:
+    """When the first handshake after the fault ended at the flow's sender (ns from T0), whichever end began it."""
+    sender = observation.sender
+    if sender is None:
+        return None
+    capture = sender.point.capture
+    if observation.flow.protocol == "sctp":
+        table, ended = capture.chunks, capture.chunks["type"] == COOKIE_ACK
+    else:
+        table, ended = capture.segments, capture.segments["flags"] & (SYN | ACK) == SYN | ACK
+    ended &= sender.mask(table) | sender.mask(table, back=True)
+    t_ns: Ints = table["time_ns"] - sender.t0_realtime_ns
+    return first_ns(t_ns, ended & (t_ns >= fault.from_ns))
 
 
 def undelivered(flow: Flow, sender: FlowPackets, receiver: FlowPackets, path: int, fault: Fault) -> int:
