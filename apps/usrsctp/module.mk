@@ -1,0 +1,5 @@
+# sctp-peer: the kernel's SCTP and usrsctp's against each other; needs the unpacked libusrsctp-dev (make programs)
+PACKAGED += sctp-peer
+sctp-peer_SRC := usrsctp/main.c usrsctp/kernel.c usrsctp/usrsctp.c common/clock.c
+sctp-peer_CFLAGS := -isystem $(BUILD)/packages/usr/include
+sctp-peer_LIBS := $(wildcard $(BUILD)/packages/usr/lib/*/libusrsctp.a) -l:libsctp.a -pthread
