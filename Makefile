@@ -97,10 +97,10 @@ referee: setup ## RFCs against a kernel, recovery and rfc9438, and what differs 
 		$(NETWARP) run $$name $(if $(KERNEL_TREE),--set kernel=$(or $(realpath $(KERNEL_TREE)),$(KERNEL_TREE))) $(ARGS) && \
 		.venv/bin/python experiments/golden.py compare results/$$name/latest || exit 1; done
 
-web-programs: packages ## nginx, curl and nghttp2 for the guests, into build/packages (downloaded and unpacked, not installed)
-	@setup/unpack.sh
+programs: packages apps ## web servers and signalling daemons for the guests, into build/packages (downloaded and unpacked, not installed)
+	@setup/unpack.sh && $(MAKE) --silent -C apps packaged
 
-web-agreement: web-programs
+web-agreement daemons: programs
 
 papers: setup ## a page over the papers' conclusions: results/papers.html
 	@.venv/bin/python experiments/papers.py && echo results/papers.html
@@ -130,7 +130,7 @@ bench-analysis: setup ## how fast the analyser is, beside tshark and tcptrace (m
 
 test-ready: setup $(DEV_READY) android-packages
 	@if command -v aarch64-linux-gnu-gcc >/dev/null; then $(MAKE) --silent android-apps; fi
-	@setup/unpack.sh || echo "Tests that need nginx, curl and nghttp2 are skipped"
+	@{ setup/unpack.sh && $(MAKE) --silent -C apps packaged; } || echo "Tests that need packaged servers and daemons are skipped"
 	@$(MAKE) --silent -C apps san
 
 test: test-ready ## every test (ARGS='-k NAME' chooses)
@@ -181,4 +181,4 @@ clean: ## remove what was built in the checkout (not results, not the cached ker
 	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: harm referee wheels anywhere papers web-programs help setup packages test-packages android-packages android-apps moved kernel apps doctor chaos determinism calibrate bench bench-analysis test test-ready lab lab-test lab-down bare lint format lock clean $(EXPERIMENTS)
+.PHONY: harm referee wheels anywhere papers programs help setup packages test-packages android-packages android-apps moved kernel apps doctor chaos determinism calibrate bench bench-analysis test test-ready lab lab-test lab-down bare lint format lock clean $(EXPERIMENTS)

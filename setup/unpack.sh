@@ -8,7 +8,7 @@ root=build/packages
 mapfile -t wanted < <(awk '!/^#/ && $1 == "unpacked" { print $2 }' setup/packages.txt)
 [ "$(cat "$root/.unpacked" 2>/dev/null)" != "${wanted[*]}" ] || exit 0
 if ! command -v apt-get >/dev/null; then
-	echo "This is no Debian: web servers cannot be unpacked; cells that need ${wanted[*]} are UNSUPPORTED" >&2
+	echo "This is no Debian: servers cannot be unpacked; cells that need ${wanted[*]} are UNSUPPORTED" >&2
 	exit 1
 fi
 

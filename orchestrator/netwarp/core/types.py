@@ -100,7 +100,8 @@ class Program(Frozen, frozen=True):
 
     receiver: empty: nothing runs there. listens: the end that is started before T0; the other, which connects, is
     started at the flow's start. ready: the text that the first writes to its stdout once it listens ("": do not wait).
-    interrupt: the other gets SIGINT at the flow's stop.
+    interrupt: the other gets SIGINT at the flow's stop. files: name -> text, placeholders not filled in, of the files
+    that both find in `{files}`.
     """
 
     sender: tuple[str, ...]
@@ -108,6 +109,7 @@ class Program(Frozen, frozen=True):
     ready: str = ""
     interrupt: bool = False
     listens: Literal["sender", "receiver"] = "receiver"
+    files: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
 
     def of(self, role: Literal["sender", "receiver"]) -> tuple[str, ...]:
         """The argument list of one end."""

@@ -1,5 +1,5 @@
 """Packages of the distribution that are unpacked into the checkout and not installed: servers that no machine should
-start by itself (setup/unpack.sh, `make web-programs`). Standard library only.
+start by itself, and their clients (setup/unpack.sh, `make programs`). Standard library only.
 """
 
 from __future__ import annotations
@@ -12,4 +12,4 @@ UNPACKED_PACKAGES = BUILD / "packages"
 
 def library_folders() -> list[str]:
     """The folders with their shared libraries, for programs below that root."""
-    return sorted({str(path.parent) for path in UNPACKED_PACKAGES.glob("usr/lib/*/*.so*")})
+    return sorted({str(path.parent) for path in UNPACKED_PACKAGES.glob("usr/lib/**/lib*.so*")})

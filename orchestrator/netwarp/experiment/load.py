@@ -32,6 +32,7 @@ from .merge import merge
 from .page_flows import HAR_FILE
 from .problems import Problems, nearest
 from .profiles import shown
+from .programs import PROGRAM_FILES
 from .published_numbers import read_published
 from .read_claims import FILE, ClaimReader
 from .read_messages import MESSAGE_FILE
@@ -151,7 +152,7 @@ def read_spec(
     document = expand_outputs(document, problems)
     overrides = read_overrides(document, sets, problems)
     document = merge(document, overrides)
-    for kind in (HAR_FILE, SIZE_FILE, MESSAGE_FILE):
+    for kind in (HAR_FILE, SIZE_FILE, MESSAGE_FILE, PROGRAM_FILES):
         document, overrides = (with_side_files(item, kind, folder, files, problems) for item in (document, overrides))
     for item in (document, overrides):
         with_trace_files(item, folder, files, problems)

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
 from ..core.types import Program, Protocol
 from .fields import PLACEHOLDER, Field, check_keys, read_text
 from .problems import Problems, nearest
+from .side_files import SideFile
 from .toml_positions import Item
 
 OF_ONE = ("from", "to", "port", "start_s", "stop_s", "duration_s")
@@ -21,10 +24,14 @@ OF_EACH = ("from_all", "to_all", "from_others", "to_others")
 JOINED = ("from_list", "to_list")
 """All addresses of that end, with commas between them."""
 UNPACKED = "unpacked"
-"""The root of the packages that `make web-programs` unpacks: "{unpacked}/usr/sbin/nginx"."""
-PLACEHOLDERS = (*OF_ONE, *OF_EACH, *JOINED, UNPACKED)
-"""Placeholders in a program's arguments. No parameter or factor of these names is filled in there."""
+"""The root of the packages that `make programs` unpacks: "{unpacked}/usr/sbin/nginx"."""
+FILES = "files"
+"""The folder with the program's `files`: "{files}/stp.cfg"."""
+PLACEHOLDERS = (*OF_ONE, *OF_EACH, *JOINED, UNPACKED, FILES)
+"""Placeholders in a program's arguments and files. No parameter or factor of these names is filled in there."""
 MOST_ARGUMENTS = 64
+MOST_FILES = 16
+LARGEST_FILE_BYTES = 64 * 1024
 EXAMPLE = '{ sender = ["iperf3", "-c", "{to}", "-t", "{duration_s}"], receiver = ["iperf3", "-s", "-1"] }'
 PROGRAM: dict[str, Field] = {
     "sender": Field("open", '["ping", "-n", "{to}"]'),
@@ -32,7 +39,18 @@ PROGRAM: dict[str, Field] = {
     "ready": Field("text", '"Server listening"'),
     "interrupt": Field("switch", "true"),
     "listens": Field("choice", '"sender"', choices=("sender", "receiver")),
+    "files": Field("open", '["stp.cfg"]'),
 }
+
+
+def _text_of_file(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError("is no text in UTF-8") from error
+
+
+PROGRAM_FILES = SideFile(("program",), "files", (), "stp.cfg", LARGEST_FILE_BYTES, _text_of_file, many=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +86,7 @@ def read_program(item: Item, protocol: Protocol, duration_ns: int, problems: Pro
         return None
     before = len(problems)
     check_keys(item, PROGRAM, problems)
-    sender, receiver, ready, interrupt, listens = (item.get(key) for key in PROGRAM)
+    sender, receiver, ready, interrupt, listens, files = (item.get(key) for key in PROGRAM)
     if sender is None:
         problems.add(item, f"sender is missing; for example {EXAMPLE}")
     if ready is not None and receiver is None:
@@ -79,6 +97,7 @@ def read_program(item: Item, protocol: Protocol, duration_ns: int, problems: Pro
     text = "" if ready is None else read_text(ready, PROGRAM["ready"], problems) or ""
     if ready is not None and not text:
         problems.add(ready, f"is empty; for example {PROGRAM['ready'].example}")
+    texts = msgspec.UNSET if files is None else _files(files, problems)
     if len(problems) > before:
         return None
     return Program(
@@ -87,7 +106,31 @@ def read_program(item: Item, protocol: Protocol, duration_ns: int, problems: Pro
         ready=text,
         interrupt=interrupt is not None and interrupt.value is True,
         listens="sender" if listens is not None and listens.value == "sender" else "receiver",
+        files=texts,
     )
+
+
+def _files(item: Item, problems: Problems) -> dict[str, str]:
+    """The name and text of each file. A list of names is one of names and texts by now (PROGRAM_FILES)."""
+    children = item.items() if isinstance(item.value, list) else []
+    if not 1 <= len(children) <= MOST_FILES:
+        problems.add(item, f'must be a list of 1 to {MOST_FILES} files beside the spec; for example ["stp.cfg"]')
+        return {}
+    texts: dict[str, str] = {}
+    for child in children:
+        pair = child.items() if isinstance(child.value, list) else []
+        if len(pair) != 2:
+            problems.add(child, 'must be the name of a file beside the spec; for example "stp.cfg"')
+            continue
+        name, text = (str(part.value) for part in pair)
+        if name in texts:
+            problems.add(child, f'"{name}" is there twice')
+        texts[name] = text
+        for number, line in enumerate(text.splitlines(), 1):
+            if len({found for found in PLACEHOLDER.findall(line) if found in OF_EACH}) > 1:
+                said = "stands once for each address; two of {from_all}, {to_others} and the like want a line each"
+                problems.add(child, f"line {number} of {name} {said}")
+    return texts
 
 
 def _preset(item: Item, name: str, protocol: Protocol, duration_ns: int, problems: Problems) -> Program | None:

@@ -1,4 +1,6 @@
-"""Files beside a spec whose content takes the place of their name in the document: pages, messages, sizes of flows."""
+"""Files beside a spec whose content takes the place of their name in the document: pages, messages, sizes of flows,
+files of programs.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ Content = Scalar | Sequence["Content"]
 class SideFile:
     """A key that names such a file. tables: where it stands, by the last words of the table's own key ("page").
 
-    kinds: endings of the file's name. read: from its bytes to what stands in its place; raises ValueError with what is
-    wrong with the file.
+    kinds: endings of the file's name; none: any. read: from its bytes to what stands in its place; raises ValueError
+    with what is wrong with the file. many: the key has a list of names, each of which becomes [name, content].
     """
 
     tables: tuple[str, ...]
@@ -27,6 +29,7 @@ class SideFile:
     example: str
     largest_bytes: int
     read: Callable[[bytes], Content]
+    many: bool = False
 
 
 def with_side_files(item: Item, which: SideFile, folder: Path, files: dict[str, bytes], problems: Problems) -> Item:
@@ -38,8 +41,16 @@ def with_side_files(item: Item, which: SideFile, folder: Path, files: dict[str, 
     read = {key: with_side_files(child, which, folder, files, problems) for key, child in item.value.items()}
     named = item.get(which.key)
     here = any(f".{item.key}".endswith(f".{table}") for table in which.tables)
-    if here and named is not None and isinstance(named.value, str):
+    if here and not which.many and named is not None and isinstance(named.value, str):
         read[which.key] = _read(named, which, folder, files, problems)
+    if here and which.many and named is not None and isinstance(named.value, list):
+        children = [
+            child.with_value([child, _read(child, which, folder, files, problems)])
+            if isinstance(child.value, str)
+            else child
+            for child in named.value
+        ]
+        read[which.key] = named.with_value(children)
     return item.with_value(read)
 
 
@@ -47,10 +58,16 @@ def _read(item: Item, which: SideFile, folder: Path, files: dict[str, bytes], pr
     name = str(item.value)
     stem, _, kind = name.rpartition(".")
     path = folder / name
-    if kind not in which.kinds or not NAME.fullmatch(stem) or not path.is_file():
+    known = kind in which.kinds if which.kinds else bool(NAME.fullmatch(kind))
+    if not known or not NAME.fullmatch(stem) or not path.is_file():
         kinds = " or ".join(f".{each}" for each in which.kinds)
-        said = f'"{name[:60]}" is no {kinds} file beside the spec'
-        problems.add(item, f'{said}; for example {which.key} = "{which.example}"')
+        said = (
+            f'"{name[:60]}" is no {kinds} file beside the spec'
+            if kinds
+            else f'"{name[:60]}" is no file beside the spec'
+        )
+        example = f'["{which.example}"]' if which.many else f'"{which.example}"'
+        problems.add(item, f"{said}; for example {which.key} = {example}")
         return item
     try:
         if path.stat().st_size > which.largest_bytes:

@@ -186,6 +186,7 @@ class ProgramKeys(TypedDict, total=False):
     ready: str  # "Server listening"
     interrupt: bool  # true
     listens: Literal["sender", "receiver"] | str  # "sender"
+    files: object  # ["stp.cfg"]
 
 class BurstKeys(TypedDict, total=False):
     messages: int  # 3
@@ -712,6 +713,7 @@ class Program(Key):
     ready: Key
     interrupt: Key
     listens: Key
+    files: Key
 
 class Burst(Key):
     messages: Key

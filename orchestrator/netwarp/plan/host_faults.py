@@ -114,11 +114,16 @@ class HostFaults:
             hosts = [name for name, each in self.nodes.items() if each.kind == "host"]
             reader.wrong("node", f'there is no host "{node}"{nearest(node, hosts)}')
         for flow in self.flows:
-            if node in (flow.sender, flow.receiver) and (flow.program is not None or flow.is_page):
-                said = (
-                    f'flow "{flow.name}" has programs that netwarp cannot start again; its own sender and receiver can'
-                )
+            if node in (flow.sender, flow.receiver) and flow.is_page:
+                said = f'flow "{flow.name}" is one of pages, whose programs are not started again; name another host'
                 reader.problem("node", said)
+            elif node in (flow.sender, flow.receiver) and flow.program is not None:
+                others = [
+                    each.name for each in self.flows if each.program is None and node in (each.sender, each.receiver)
+                ]
+                if others:
+                    said = f'flow "{flow.name}" is a program, flow "{others[0]}" is not'
+                    reader.problem("node", f"{said}: they do not restart together; give them hosts of their own")
             elif node in (flow.sender, flow.receiver) and flow.protocol == "udp":
                 said = f'flow "{flow.name}" is UDP, whose datagrams are numbered once'
                 reader.problem("node", f'{said}; for example action = "blackhole" of its link')

@@ -115,7 +115,21 @@ def _filled(item: Item, values: Values) -> Item:
         return filled
     later = {name: f"{{{name}}}" for name in PLACEHOLDERS}
     known = Values({**values.texts, **later}, values.places, values.problems)
-    return filled.with_value({**filled.table(), "program": substitute(program, known)})
+    files = program.get("files")
+    if files is None:
+        return filled.with_value({**filled.table(), "program": substitute(program, known)})
+    rest = program.with_value({key: child for key, child in program.table().items() if key != "files"})
+    whole = {**substitute(rest, known).table(), "files": _filled_text(files, values)}
+    return filled.with_value({**filled.table(), "program": program.with_value(whole)})
+
+
+def _filled_text(item: Item, values: Values) -> Item:
+    """The same for the content of files: braces that name no factor or parameter are the file's own."""
+    if isinstance(item.value, list):
+        return item.with_value([_filled_text(child, values) for child in item.value])
+    if not isinstance(item.value, str):
+        return item
+    return item.with_value(PLACEHOLDER.sub(lambda at: values.texts.get(at[1], at[0]), item.value))
 
 
 def _layers(name: str, table: Mapping[str, Item], default: Item | None, values: Values) -> Item | None:

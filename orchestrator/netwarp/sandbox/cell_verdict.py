@@ -23,6 +23,7 @@ from ..store.app_records import AppRecord, Summary, WindowClampLost
 from ..store.ndjson import last, of_kind
 from ..store.run_dir import CellDir
 from ..testbed.agent_steps import agent_id, agents_of
+from ..testbed.arguments import program_id
 from ..testbed.compile import LINGER_NS
 from ..testbed.many_flows import processes, shared_processes
 
@@ -163,7 +164,8 @@ def _exits_verdict(cell: Cell, directory: CellDir, records: list[init.InitRecord
     for flow in cell.flows:
         for role in ("sender", "receiver"):
             if flow.program is not None and (role == "sender" or flow.program.receiver):
-                excuses[f"{flow.name}.{role}"] = functools.partial(asked_to_end, cell, flow, role)
+                asked = functools.partial(asked_to_end, cell, flow, role)
+                excuses |= {program_id(flow, role, start): asked for start in _starts(cell, flow, role)}
     for name, excused in excuses.items():
         exited = exits.get(name)
         if exited is None:
@@ -186,12 +188,26 @@ def _never(exited: init.Exit) -> bool:
     return False
 
 
+def _starts(cell: Cell, flow: Flow, role: str) -> range:
+    """The numbers of the starts of a program: one, and one more for each time that its host was up again."""
+    node = flow.sender if role == "sender" else flow.receiver
+    return range(1, 2 + sum(event.action == "repair" and event.name in _down(cell, node) for event in cell.timeline))
+
+
+def _down(cell: Cell, node: str) -> dict[str, int]:
+    """When a host's programs were killed, by the name of the event."""
+    return {event.name: event.at_ns for event in cell.timeline if event.action == "restart" and event.node == node}
+
+
 def asked_to_end(cell: Cell, flow: Flow, role: str, exited: init.Exit) -> bool:
-    """True if a program of the user's own ended when it was asked to: that counts as success whatever its exit
-    status.
+    """True if a program of the user's own ended when it was asked to, or killed with its host: that counts as success
+    whatever its exit status.
     """
     if flow.program is None:
         return False
+    killed_ns = _down(cell, flow.sender if role == "sender" else flow.receiver).values()
+    if exited.signal == signal.SIGKILL and any((exited.t_ns or 0) >= at_ns for at_ns in killed_ns):
+        return True
     interrupted = role == flow.opener and flow.program.interrupt and flow.stop_ns is not None
     asked_ns = flow.stop_ns if interrupted and flow.stop_ns is not None else cell.duration_ns + LINGER_NS
     return (exited.t_ns or 0) >= asked_ns

@@ -193,6 +193,7 @@ class SandboxBackend(abc.ABC):
         directory.cell.write_bytes(to_json(cell) + b"\n")
         directory.steps.write_text(to_text(compiled.steps))
         for name, data in compiled.files.items():
+            (directory.root / name).parent.mkdir(exist_ok=True)
             (directory.root / name).write_bytes(data)
 
     def files_of(self, cell: Cell) -> list[BuiltFile]:

@@ -49,7 +49,7 @@ def missing_program(cell: Cell) -> str:
     for flow, program in _programs(cell):
         if find_executable(program, path=SEARCHED) is None:
             if Path(program).is_relative_to(UNPACKED_PACKAGES):
-                return f"flow {flow}: {program} is not there; make web-programs unpacks it"
+                return f"flow {flow}: {program} is not there; make programs unpacks it"
             package = PACKAGES.get(PurePath(program).name)
             remedy = f"apt install {package}" if package else f"install it in one of {SEARCHED}, or give its path"
             return f"flow {flow}: there is no program {program} on this machine; {remedy}"

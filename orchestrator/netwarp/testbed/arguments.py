@@ -13,7 +13,7 @@ from ..core.ip_families import IPV6, family_of
 from ..core.types import Cell, Flow, OptionValue, Path, Program, closing, reversed_flow
 from ..core.unpacked import UNPACKED_PACKAGES, library_folders
 from ..experiment.page_flows import CLIENT_OPTIONS, SERVER_OPTIONS
-from ..experiment.programs import JOINED, OF_EACH, OF_ONE, UNPACKED
+from ..experiment.programs import FILES, JOINED, OF_EACH, OF_ONE, UNPACKED
 from .layout import Layout
 from .message_files import listed, message_file
 from .steps import Step, step
@@ -202,13 +202,40 @@ def opener_steps(flow: Flow, program: Program, layout: Layout, *, virtual: bool)
         yield step("signal", id=f"{flow.name}.{flow.opener}", signal=int(signal.SIGINT), at_ns=flow.stop_ns)
 
 
+def program_id(flow: Flow, role: str, start: int = 1) -> str:
+    """The name of a process of a flow's program: of its second start "flow.role.2", and so on."""
+    return f"{flow.name}.{role}" if start == 1 else f"{flow.name}.{role}.{start}"
+
+
+def restart_steps(
+    flow: Flow, role: Literal["sender", "receiver"], layout: Layout, at_ns: int, start: int, *, virtual: bool
+) -> Iterator[Step]:
+    """Starts an end again, for the start-th time."""
+    if flow.program is not None and flow.program.of(role):
+        yield _program(flow, role, flow.program, layout, at_ns, virtual=virtual, start=start)
+
+
 def spun_file(flow: Flow, role: str) -> str:
     """Where program-clock.so writes, in a cell's directory, that a program spun on the clock."""
     return f"apps/{flow.name}.{role}.spun"
 
 
-CELL_IN_GUEST = "/proc/1/cwd"
-"""A cell's directory as every process of its guest can name it: a program may change its own directory."""
+CELL_IN_SANDBOX = "/proc/1/cwd"
+"""A cell's directory as every process of its sandbox can name it: a program may change its own directory."""
+
+
+def _folder(flow: Flow) -> str:
+    """The folder of the files of a flow's program, in the cell's directory."""
+    return f"apps/{flow.name}.files"
+
+
+def program_files(cell: Cell, layout: Layout) -> Iterator[tuple[str, bytes]]:
+    """Every such file and its bytes. A line with `{to_all}` (or a similar one) stands once for each address."""
+    for flow in cell.flows:
+        if flow.program is not None and flow.program.files is not msgspec.UNSET:
+            for name, text in flow.program.files.items():
+                lines = fill_in(text.splitlines(keepends=True), flow, layout)
+                yield f"{_folder(flow)}/{name}", "".join(lines).encode()
 
 
 def _program(
@@ -219,23 +246,25 @@ def _program(
     at_ns: int | None = None,
     *,
     virtual: bool,
+    start: int = 1,
 ) -> Step:
     node = flow.sender if role == "sender" else flow.receiver
+    name = program_id(flow, role, start)
     filled = fill_in(program.of(role), flow, layout)
     unpacked = any(f"{{{UNPACKED}}}" in argument for argument in program.of(role))
     return step(
         "spawn",
-        id=f"{flow.name}.{role}",
+        id=name,
         ns=layout.namespaces.index(node),
-        stdout=f"apps/{flow.name}.{role}.stdout",
-        stderr=f"apps/{flow.name}.{role}.stderr",
+        stdout=f"apps/{name}.stdout",
+        stderr=f"apps/{name}.stderr",
         flow=1,  # this process is an end of a flow: hosts/cell_run.py
         arg=filled,
         env=[
             f"TMPDIR={WRITABLE}",
             *([f"LD_LIBRARY_PATH={':'.join(library_folders())}"] if unpacked else []),
-            *([f"LD_PRELOAD={CELL_IN_GUEST}/bin/program-clock.so"] if virtual else []),
-            *([f"NETWARP_SPUN={CELL_IN_GUEST}/{spun_file(flow, role)}"] if virtual else []),
+            *([f"LD_PRELOAD={CELL_IN_SANDBOX}/bin/program-clock.so"] if virtual else []),
+            *([f"NETWARP_SPUN={CELL_IN_SANDBOX}/{spun_file(flow, role)}"] if virtual else []),
         ],
         command=f"ip netns exec {node} {' '.join(filled)} &",
         at_ns=at_ns,
@@ -256,7 +285,7 @@ def fill_in(arguments: Iterable[str], flow: Flow, layout: Layout) -> list[str]:
     )
     # `single` in the order of OF_ONE, `ends` in that of JOINED: strict compares the lengths alone
     values = dict(zip((*OF_ONE, *JOINED), (*single, *map(",".join, ends)), strict=True))
-    values[UNPACKED] = str(UNPACKED_PACKAGES)
+    values |= {UNPACKED: str(UNPACKED_PACKAGES), FILES: f"{CELL_IN_SANDBOX}/{_folder(flow)}"}
     each = dict(zip(OF_EACH, (*ends, *(addresses[1:] for addresses in ends)), strict=True))
     filled_in: list[str] = []
     for text in arguments:

@@ -19,7 +19,7 @@ from ..core.ip_families import FORWARDS_IPV4, FORWARDS_IPV6, IPV6, ipv6_on, quie
 from ..core.types import Cell, Event
 from . import messages
 from .agent_steps import agent_rules, agent_signals, agents_of, forwarding, relay_rules, relays, start_agents
-from .arguments import flow_token, listener_steps
+from .arguments import flow_token, listener_steps, program_files
 from .direction_program import DirectionProgram
 from .host_faults import NO_LOOSE, Asked, HostFaultSteps, Wanted, accepts_again, add_route, firewalls
 from .layout import Devices, Interface, Layout, hop_name, make_layout
@@ -201,7 +201,8 @@ def compile_cell(
     dying = frozenset(node for node, agent in agents_of(cell).items() if agent.dies_ns is not None)
     out = Compiled(layout, installed=shaping.expected(), programs=shaping.every_program(),
                    relays=relays(cell, layout), dying=dying, policers=direction_policers(cell, layout),
-                   files=dict(message_files(cell)), firewalls=frozenset(firewalls(cell, layout)))  # fmt: skip
+                   files=dict((*message_files(cell), *program_files(cell, layout))),
+                   firewalls=frozenset(firewalls(cell, layout)))  # fmt: skip
     out.add(step("sandbox", kind=clock.sandbox))
     if clock.t0_file:
         out.add(step("clock", t0_file=clock.t0_file))
@@ -267,7 +268,7 @@ def compile_cell(
     for end, flows in senders.items() if not clock.virtual else ():
         at_ns = max(earliest_ns, min(flow.start_ns for flow in flows) - LEAD_NS)
         starts.append(spawn_many(end, flows, layout, tokens, out.files, at_ns=at_ns))
-    _timeline(cell, itertools.chain(agent_signals(cell), starts), layout, shaping, out, elsewhere)
+    _timeline(cell, clock, itertools.chain(agent_signals(cell), starts), layout, shaping, out, elsewhere)
     out.add(step("end", at_ns=last_ns, early=1, file=clock.over_file or None, grace_ns=clock.grace_ns))
     for number in range(len(layout.namespaces)):
         out.dump(number, ("link", "qdisc"), shaping.expected(number), at_end=True)
@@ -399,6 +400,7 @@ def _offload(interface: Interface, at_ns: int | None = None) -> Step:
 
 def _timeline(
     cell: Cell,
+    clock: Clock,
     others: Iterator[Step],
     layout: Layout,
     shaping: Shaping,
@@ -411,7 +413,7 @@ def _timeline(
     moments: list[tuple[int, int, Event | Step]] = [(event.at_ns, 0, event) for event in cell.timeline]
     moments += [(item.at_ns or 0, 1, item) for item in others]
     downed: dict[str, Interface] = {}
-    faults = HostFaultSteps(cell, layout)
+    faults = HostFaultSteps(cell, layout, virtual=clock.virtual)
     theirs: set[str] = set()
 
     def whole(namespace: int, at_ns: int) -> None:

@@ -3,7 +3,8 @@
 stop_reading  the process of the receiver is stopped (SIGSTOP); its kernel goes on, until the buffer is full.
 restart       host: rules drop whatever the host sends and gets, its apps close their sockets by aborts that nobody
               hears (SIGUSR1), and open new ones when it is up again (SIGUSR2). process: the same without the rules,
-              and the sockets are closed as the kernel closes those of a killed process (SIGHUP).
+              and the sockets are closed as the kernel closes those of a killed process (SIGHUP). Programs of the
+              user's own are killed, of a host by aborts, and started again.
 address       an address is removed and added again, with the routes and neighbours that the kernel removes with
               the last one.
 mtu           the routes by which the link's hop forwards get an MTU: what is longer is answered by ICMP.
@@ -15,10 +16,11 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from ..core.types import HOST_FAULTS, Cell, Check, Event, Flow
 from . import messages, nftables
+from .arguments import restart_steps
 from .layout import Interface, Layout, StaticRoute, hop_name
 from .messages import Request, netlink_step
 from .steps import Step, step
@@ -70,8 +72,9 @@ class Asked:
 class HostFaultSteps:
     """Makes the steps of such events of one cell."""
 
-    def __init__(self, cell: Cell, layout: Layout) -> None:
-        self._flows, self._layout = cell.flows, layout
+    def __init__(self, cell: Cell, layout: Layout, *, virtual: bool) -> None:
+        self._flows, self._layout, self._virtual = cell.flows, layout, virtual
+        self._starts = dict[str, int]()
         self._duration_ns = cell.duration_ns
         self._begun: dict[str, Event] = {}
 
@@ -123,9 +126,23 @@ class HostFaultSteps:
         if host:
             request = nftables.no_silence() if up else nftables.silence()
             yield Asked(netlink_step(namespace, node, request, at_ns, netfilter=1))
+        yield from self._programs(node, namespace, at_ns, up=up, abort=host)
         how = signal.SIGUSR2 if up else signal.SIGUSR1 if host else signal.SIGHUP
         for app in self._apps(node):
             yield Asked(_signal(app, how, at_ns))
+
+    def _programs(self, node: str, namespace: int, at_ns: int, *, up: bool, abort: bool) -> Iterator[Asked]:
+        """All processes of the host die; when it is up the programs of its flows are started again."""
+        here = [flow for flow in self._flows if flow.program is not None and node in (flow.sender, flow.receiver)]
+        if here and not up:
+            command = f"ip netns pids {node} | xargs kill -9" + ("  # their sockets end by aborts" if abort else "")
+            yield Asked(step("kill", ns=namespace, abort=1 if abort else None, at_ns=at_ns, command=command))
+            self._starts[node] = self._starts.get(node, 1) + 1
+            return
+        for flow in here:
+            role: Literal["sender", "receiver"] = "sender" if flow.sender == node else "receiver"
+            for start in restart_steps(flow, role, self._layout, at_ns, self._starts[node], virtual=self._virtual):
+                yield Asked(start)
 
     def _address(self, event: Event, at_ns: int, *, back: bool) -> Iterator[Asked]:
         interface = self._layout.interface(str(event.node), event.link)

@@ -21,7 +21,7 @@ RATE_BIT_S = 400e3
 @pytest.fixture(scope="module")
 def run(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> RunFiles:
     if not (UNPACKED_PACKAGES / "usr/sbin/nginx").exists():
-        pytest.skip("nginx, curl and nghttp2 are not unpacked: make web-programs")
+        pytest.skip("nginx, curl and nghttp2 are not unpacked: make programs")
     given = ["--where", "loss=0 %", "--repetitions", "1", "--no-report"]
     return checkout.run_spec(tmp_path_factory.mktemp("agreement"), FOLDER / "spec.toml", *given)
 

@@ -8,8 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 from netwarp.cli import main
+from netwarp.core.errors import SpecError
 from netwarp.core.frozen import from_json, to_json
 from netwarp.core.types import Cell, Flow, Program
+from netwarp.plan import make_plan
 from netwarp.sandbox.cell_verdict import asked_to_end
 from netwarp.sandbox.choose import Chosen
 from netwarp.sandbox.netns import NetnsBackend
@@ -19,7 +21,7 @@ from netwarp.store.init_records import Exit
 from netwarp.testbed.compile import Clock, compile_cell
 from netwarp.testbed.steps import to_text
 from support.checkout import BUILD
-from support.specs import BASE, plan_of, problems_of, replaced
+from support.specs import BASE, plan_of, problems_of, replaced, spec_of
 
 S = 10**9
 
@@ -230,7 +232,7 @@ def test_unpacked_programs_are_known_by_their_path(monkeypatch: pytest.MonkeyPat
     for module in ("netwarp.sandbox.user_programs", "netwarp.testbed.arguments"):
         monkeypatch.setattr(f"{module}.UNPACKED_PACKAGES", root)
     cell = cell_of(SERVER.replace('"-p"', '"-c", "exec {unpacked}/usr/bin/nghttp"'))
-    assert missing_program(cell) == f"flow f: {root}/usr/sbin/nginx is not there; make web-programs unpacks it"
+    assert missing_program(cell) == f"flow f: {root}/usr/sbin/nginx is not there; make programs unpacks it"
     for name in ("usr/sbin/nginx", "usr/bin/nghttp"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("#!/bin/sh\n")
@@ -244,3 +246,81 @@ def test_unpacked_programs_are_known_by_their_path(monkeypatch: pytest.MonkeyPat
 def test_what_listens_needs_another_end() -> None:
     lines = problems_of(with_program('program = { sender = ["mine"], listens = "sender" }'))
     assert any("there is no receiver" in line for line in lines), lines
+
+
+FILES = 'program = { sender = ["mine", "--config", "{files}/mine.cfg"], files = ["mine.cfg", "peers.list"] }'
+CONFIG = "# {size} {nobody} {\nlocal-ip {from_all}\nremote-ip {to}:{port}, all: {to_list}\n}"
+
+
+def beside(folder: Path, config: str = CONFIG) -> Path:
+    (folder / "mine.cfg").write_text(config)
+    (folder / "peers.list").write_text("peer {to_others}\n")
+    return folder
+
+
+def over_two_with_files(folder: Path, program: str = FILES) -> Cell:
+    return make_plan(spec_of(over_two_paths(program), folder)).cells[0]
+
+
+def test_files_beside_the_spec_go_with_the_program(tmp_path: Path) -> None:
+    """Their placeholders are filled in; a line with {from_all} stands once for each address; other braces stay."""
+    cell = over_two_with_files(beside(tmp_path))
+    compiled = compile_cell(cell, Clock(t0_realtime_ns=1_700_000_000 * S))
+    lines = ["# 9 {nobody} {", "local-ip 10.0.0.1", "local-ip 10.0.1.1"]
+    lines += ["remote-ip 10.0.0.129:5001, all: 10.0.0.129,10.0.1.129", "}"]
+    assert compiled.files == {
+        "apps/f.files/mine.cfg": "\n".join(lines).encode(),
+        "apps/f.files/peers.list": b"peer 10.0.1.129\n",
+    }
+    assert "arg=/proc/1/cwd/apps/f.files/mine.cfg" in to_text(compiled.steps)
+    assert from_json(to_json(cell), Cell) == cell
+    beside(tmp_path, CONFIG + " ")
+    assert over_two_with_files(tmp_path).id != cell.id
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ('"mine.cfg"', 'must be a list of 1 to 16 files beside the spec; for example ["stp.cfg"]'),
+        ("[]", "must be a list of 1 to 16 files"),
+        ("[3]", "must be the name of a file beside the spec"),
+        ('["no.cfg"]', '"no.cfg" is no file beside the spec; for example files = ["stp.cfg"]'),
+        ('["../mine.cfg"]', "is no file beside the spec"),
+        ('["mine.cfg", "mine.cfg"]', '"mine.cfg" is there twice'),
+        ('["bytes.cfg"]', "bytes.cfg is no text in UTF-8"),
+        ('["two.cfg"]', "line 2 of two.cfg stands once for each address; two of {from_all}, {to_others}"),
+    ],
+)
+def test_mistakes_of_files(tmp_path: Path, files: str, says: str) -> None:
+    beside(tmp_path)
+    (tmp_path / "bytes.cfg").write_bytes(b"\xff\xfe")
+    (tmp_path / "two.cfg").write_text("{to_all}\n{to_all} {from_all}\n")
+    with pytest.raises(SpecError) as caught:
+        over_two_with_files(tmp_path, FILES.replace('["mine.cfg", "peers.list"]', files))
+    assert says in str(caught.value)
+
+
+RESTART = '[event.x]\naction = "restart"\nnode = "b"\nat = "3 s"\nfor = "2 s"\n'
+ENDS = 'program = { sender = ["mine"], receiver = ["theirs"] }'
+
+
+@pytest.mark.parametrize("killed", ["host", "process"])
+def test_programs_of_a_host_that_restarts_are_killed_and_started_again(killed: str) -> None:
+    cell = plan_of(with_program(ENDS) + RESTART + f'killed = "{killed}"\n').cells[0]
+    kill, again = (
+        next(line for line in steps_of(cell).splitlines() if line.startswith(start) and "f.sender" not in line)
+        for start in ("kill", "spawn at=5000000000")
+    )
+    assert kill.startswith("kill at=3000000000 ns=") and ("abort=1" in kill) == (killed == "host")
+    assert "id=f.receiver.2" in again and "stdout=apps/f.receiver.2.stdout" in again and " arg=theirs env=" in again
+    flow = cell.flows[0]
+    for signal, t_ns, well in ((9, 3 * S, True), (9, 3 * S - 1, False), (11, 3 * S, False)):
+        assert asked_to_end(cell, flow, "receiver", Exit("f", None, signal, killed=False, t_ns=t_ns)) is well
+    assert not asked_to_end(cell, flow, "sender", Exit("f", None, 9, killed=False, t_ns=3 * S))
+
+
+def test_a_program_does_not_restart_beside_netwarps_own_sender() -> None:
+    lines = problems_of(
+        with_program(ENDS) + '[flow.g]\nfrom = "a"\nto = "b"\nprotocol = "tcp"\npaths = ["p1"]\n' + RESTART
+    )
+    assert any('flow "f" is a program, flow "g" is not: they do not restart together' in line for line in lines), lines
