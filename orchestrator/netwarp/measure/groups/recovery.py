@@ -86,8 +86,8 @@ def _gave_up_ns(observation: FlowObservation) -> int | None:
 
 
 def _connections(observation: FlowObservation, fault: Fault) -> dict[str, float | None]:
-    """When the sending application heard that its connection was lost, and when it was connected again. A program of the
-    user's own says nothing: of it, when a handshake ended.
+    """When the sending application heard that its connection was lost, and when it was connected again. Of a program of
+    the user's own: when a handshake ended.
     """
     if observation.flow.program is not None:
         return {"reconnect_time_s": _since(fault.from_ns, _handshake_after_ns(observation, fault))}
