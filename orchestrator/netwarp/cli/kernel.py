@@ -28,6 +28,7 @@ from ..guestkernel import (
 from ..guestkernel.build import HEADERS_ARCHES, make_headers
 from ..guestkernel.cache import add_headers, kernels_dir
 from ..guestkernel.congestion import congestion_controls, read_back, with_congestion
+from ..guestkernel.coverage import counting
 from ..guestkernel.tool_run import Progress
 from ..guestkernel.variant import combined, patched
 from . import EXIT_INTERRUPTED, terminable
@@ -39,13 +40,20 @@ if TYPE_CHECKING:
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `kernel` with its two verbs to the command line."""
     parser = subparsers.add_parser("kernel", help="build the guest kernel, or list the kernels built")
-    add_verbs(parser)
+    verbs = add_verbs(parser, "build|explore|export|headers|import|list|watch")
     parser.set_defaults(run=run)
+    from . import explore  # here: it needs more than the standard library
+
+    exploring = verbs.add_parser("explore", help="search schedules that reach new lines of the kernel, and what breaks")
+    explore.add_arguments(exploring)
+    exploring.set_defaults(run=explore.run)
 
 
-def add_verbs(parser: argparse.ArgumentParser) -> None:
+def add_verbs(
+    parser: argparse.ArgumentParser, named: str = "build|export|headers|import|list|watch"
+) -> _SubParsersAction[argparse.ArgumentParser]:
     """The verbs with their options."""
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="build|export|headers|import|list|watch")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar=named)
     build = verbs.add_parser(
         "build",
         help="build the guest kernel into the cache (nothing to do if it is there)",
@@ -78,6 +86,14 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.c",
         help="with this congestion control built in, one source file as those of net/ipv4 (again for more): "
         '`kernel = "6.12+NAME"`, NAME as for --patch, and `congestion = "..."` by the name in the file',
+    )
+    build.add_argument(
+        "--coverage",
+        action="append",
+        default=[],
+        metavar="FILES",
+        help="that counts how often each line of these files of the source runs (again for more), for kernel explore; "
+        "for example 'net/sctp/*.c': `kernel = \"6.12+gcov-sctp\"` in a spec",
     )
     build.add_argument("--jobs", type=_positive, help="compilers at once (default: one per core)")
     build.add_argument(
@@ -132,6 +148,7 @@ def add_verbs(parser: argparse.ArgumentParser) -> None:
     nipa.add_argument("--link", default="", metavar="URL", help="where people find what --out keeps")
     for verb in (build, listing, coming, watching):
         verb.add_argument("--json", action="store_true", help="one JSON value on stdout")
+    return verbs
 
 
 def run(args: argparse.Namespace) -> int:
@@ -164,7 +181,8 @@ def _build(args: argparse.Namespace) -> int:
     if args.second and args.source is not None:
         raise KernelError("--second names a source; leave --source out")
     args.source = Path(load_recipe().second) if args.second else args.source
-    variant = combined([*map(patched, args.patch), *map(with_congestion, args.congestion)])
+    counted = [counting(args.coverage)] if args.coverage else []
+    variant = combined([*counted, *map(patched, args.patch), *map(with_congestion, args.congestion)])
     build = find_kernel() if args.if_missing and args.source is None and not variant.label else None
     if build is None and args.wheels is not None:
         # those of the default release alone: netwarp_kernel_7_3 is the second

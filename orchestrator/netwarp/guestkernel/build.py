@@ -29,6 +29,8 @@ CCACHE = Path("/usr/lib/ccache")
 _HEADERS_TOOLS = ("make", "gcc", "tar", "xz")
 HEADERS_ARCHES = ("x86", "arm64")
 """As the kernel's makefiles call them."""
+KEPT = "kept"
+"""The directory beside a kernel of the files that a variant keeps."""
 _HEADERS_SIGN = "linux/sctp.h"
 _HEADERS_BYTES = 300_000_000
 
@@ -140,7 +142,7 @@ def _make(source: KernelSource, recipe: Recipe, variant: Variant, work: Path, jo
     _prepare(recipe, variant, tree, runner)
     _compile(recipe, tree, jobs, runner)
     _headers(recipe, tree, jobs, runner)
-    return _collect(tree, work / "kernel", runner)
+    return _collect(tree, work / "kernel", variant, runner)
 
 
 def _prepare(recipe: Recipe, variant: Variant, tree: Path, runner: Runner) -> None:
@@ -163,13 +165,17 @@ def _headers(recipe: Recipe, tree: Path, jobs: int, runner: Runner) -> None:
     runner.run([*recipe.make, f"-j{jobs}", "ARCH=x86", "headers"], cwd=tree)
 
 
-def _collect(tree: Path, kernel: Path, runner: Runner) -> str:
+def _collect(tree: Path, kernel: Path, variant: Variant, runner: Runner) -> str:
     """Puts the parts of a kernel's directory into the new directory `kernel`; returns the release."""
     runner.enter("installs")
     kernel.mkdir()
     runner.run(["strip", "-o", str(kernel / "linux"), str(tree / "linux")], cwd=tree)
     shutil.copyfile(tree / ".config", kernel / "config")
     _copy_headers(tree / "usr/include", kernel / "include")
+    for path in sorted(path for pattern in variant.kept for path in tree.rglob(pattern)):
+        place = kernel / KEPT / path.relative_to(tree)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, place)
     return (tree / "include/config/kernel.release").read_text().strip()
 
 

@@ -24,7 +24,8 @@ class Variant:
 
     label: its name; "": no change. options: beside the fragment's, or instead of those of the same names. patches:
     applied after the recipe's. files: (place in the tree, content) of whole files. lines: (place of a makefile or
-    Kconfig, lines to add at its end).
+    Kconfig, lines to add at its end). kept: patterns of the names of files that the compiler makes beside the objects,
+    and that stay beside the kernel, in `kept/`.
     """
 
     label: str = ""
@@ -32,6 +33,7 @@ class Variant:
     patches: tuple[Patch, ...] = ()
     files: tuple[tuple[str, bytes], ...] = ()
     lines: tuple[tuple[str, str], ...] = ()
+    kept: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -77,6 +79,7 @@ def combined(variants: Iterable[Variant]) -> Variant:
         patches=tuple(patch for variant in each for patch in variant.patches),
         files=tuple(file for variant in each for file in variant.files),
         lines=tuple(line for variant in each for line in variant.lines),
+        kept=tuple(dict.fromkeys(name for variant in each for name in variant.kept)),
     )
 
 

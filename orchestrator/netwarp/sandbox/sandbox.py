@@ -57,7 +57,7 @@ STALL_WALL_S = 120.0
 10 s.
 """
 FULL_BYTES = 1 << 16
-COMPRESSED = ("capture/*.pcap", "apps/*.ndjson", "init.ndjson")
+COMPRESSED = ("capture/*.pcap", "apps/*.ndjson", "init.ndjson", "counters.bin")
 PROGRAM_FILES = ("init", "bin", "seed.so", ".uml", "t0")
 Progress = Callable[[str, float], None]
 

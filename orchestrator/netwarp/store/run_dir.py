@@ -179,6 +179,7 @@ class CellDir:
         self.capture = root / "capture"
         self.apps = root / "apps"
         self.trace = self.apps / "trace.bin"
+        self.counters = root / "counters.bin"
         self.environment = root / "environment.json"
         self.log = root / "log.txt"
         self.console = root / "console.txt"

@@ -1,0 +1,150 @@
+"""What is wrong with a cell of an exploration, whatever its schedule does.
+
+Faults and losses may make a connection fail: that is no finding. What must hold is said here: the kernel says nothing
+bad, leaves nothing behind, comes to an end, and delivers what it says it has delivered.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..core.types import CellOutcome, Outcome
+from .changes import Change, FaultChange, PacketChange, SettingChange
+from .counters import Kept
+
+SPLAT = re.compile(
+    r"\b(?:WARNING: |BUG: |Oops|Kernel panic|general protection|refcount_t: |INFO: |unregister_netdevice: |"
+    r"KASAN: |UBSAN: |possible recursive|circular locking|suspicious RCU|sleeping function called)"
+)
+HUNG = re.compile(r"stall|did not end|virtual deadline|was killed after|hung", re.IGNORECASE)
+LOST = re.compile(r"timed out|reset|aborted|refused|broken pipe|closed|not connected|unreachable", re.IGNORECASE)
+"""What a program says when its connection was given up. What it says of its settings is no finding."""
+OF_THE_BENCH = ("guest memory", "timeline", "start of ", "read-backs", "capture/", "spinning")
+"""The beginnings of checks that say something of the cell's circumstances, not of the protocol."""
+THRESHOLDS = re.compile(r"max_retrans|ps_retrans|init_|retries|retrans|lifetime|cookie_life|close$|reconnect|overflow")
+"""Settings that make a connection give up sooner, by their names."""
+FEW_LOSSES = 2
+CLOSED_WITHIN_NS = 600_000_000_000
+"""As cell-init waits (apps/cell-init/phases.c, CLOSING_NS)."""
+OBJECTS = ("assoc", "transport", "chunk", "datamsg", "bind_addr", "keys", "ssnmap")
+"""Of SCTP, as sctp_dbg_objcnt calls them. Sockets and endpoints are not among them: each namespace has its own."""
+SLABS = re.compile(r"skbuff_|sctp_chunk|^TCP|^MPTCP|^SCTP|request_sock_|mptcp")
+SLACK_OBJECTS = 3
+"""So many more objects of a cache are no leak: netlink and timers hold some at any moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """What is wrong with a cell. kind: a word; text: a sentence; mark: equal where it is the same thing again."""
+
+    kind: str
+    text: str
+    mark: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a cell left: how it ended, its console, what its kernel holds, its metrics (flow, name) -> value."""
+
+    outcome: CellOutcome
+    console: str
+    kept: Kept | None
+    values: Mapping[tuple[str, str], float]
+
+
+def wrongs(seen: Seen, root: Seen, changes: Sequence[Change]) -> Iterator[Wrong]:
+    """Everything that is wrong with a cell. root: the cell without changes."""
+    yield from _splats(seen)
+    yield from _ending(seen, changes)
+    yield from _left(seen, root)
+    yield from _delivery(seen, changes)
+
+
+def _splats(seen: Seen) -> Iterator[Wrong]:
+    for line in seen.console.splitlines():
+        if SPLAT.search(line):
+            text = re.sub(r"^\[[ 0-9.]+\]\s*", "", line.strip())
+            yield Wrong("splat", text, re.sub(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\b\d+\b", "N", text))
+            return  # what follows is of the same
+
+
+def _ending(seen: Seen, changes: Sequence[Change]) -> Iterator[Wrong]:
+    outcome, reason = seen.outcome.outcome, seen.outcome.reason
+    mark = re.sub(r"\d[\d.]*", "N", reason)
+    if outcome is Outcome.TIMED_OUT or (outcome is Outcome.FAILED and HUNG.search(reason)):
+        yield Wrong("hang", reason or "it did not end", mark)
+    elif outcome is Outcome.FAILED and mild(changes) and LOST.search(reason):
+        yield Wrong("gave up", f"after few losses: {reason}", mark)
+    elif outcome is Outcome.FAILED and "without an end record" in reason:
+        yield Wrong("crash", reason, mark)
+    elif outcome is Outcome.INVALID and not reason.startswith(OF_THE_BENCH) and not _may_drop(changes):
+        yield Wrong("invalid", reason, mark)
+
+
+def _left(seen: Seen, root: Seen) -> Iterator[Wrong]:
+    if seen.kept is None or root.kept is None:
+        return
+    now, before = seen.kept.texts, root.kept.texts
+    if int(now.get("waited_ns", "0")) >= CLOSED_WITHIN_NS:
+        yield Wrong("never closed", "an association or socket was still there 600 s after its programs", "")
+        return
+    for text, names in ((("sctp"), OBJECTS),):
+        counts, usual = _numbers(now.get(text, "")), _numbers(before.get(text, ""))
+        for name in names:
+            if counts.get(name, 0) > usual.get(name, 0):
+                more = counts[name] - usual.get(name, 0)
+                yield Wrong("leak", f"SCTP still has {more} {name} more than without the schedule", name)
+    counts, usual = _numbers(now.get("slabs", "")), _numbers(before.get("slabs", ""))
+    for name, count in counts.items():
+        if SLABS.search(name) and count > usual.get(name, 0) + SLACK_OBJECTS:
+            more = count - usual.get(name, 0)
+            yield Wrong("leak", f"slab cache {name} has {more} objects more than without the schedule", name)
+
+
+def _numbers(text: str) -> dict[str, int]:
+    """ "name: 3" or "name 3", a line each."""
+    pairs = re.findall(r"^(\S+?):?\s+(-?\d+)\s*$", text, re.MULTILINE)
+    return {name: int(number) for name, number in pairs}
+
+
+def _delivery(seen: Seen, changes: Sequence[Change]) -> Iterator[Wrong]:
+    """By the analyser's metrics, which say nothing of cells that did not complete."""
+    for (flow, metric), value in seen.values.items():
+        if not value:
+            continue
+        aborted = bool(seen.values.get((flow, "aborts"), 0.0))
+        text = f"flow {flow}: {metric} is {value:g}"
+        if metric == "undelivered_bytes" and not aborted and not _may_drop(changes):
+            yield Wrong("payload", f"{text}, and no end aborted", metric)
+        elif metric == "data_on_failed_path_packets" or (metric == "unfounded_path_failures" and _all_seen(changes)):
+            yield Wrong("promise", text, metric)
+        elif metric == "ends_disagree" and not aborted and mild(changes):
+            yield Wrong("promise", f"{text}, and no end aborted", metric)
+        elif metric == "aborts" and mild(changes):
+            yield Wrong("promise", f"{text} after few losses", metric)
+
+
+def _all_seen(changes: Sequence[Change]) -> bool:
+    """True if what a host sends is captured: not where its interface is down, or has lost its address."""
+    return not any(
+        isinstance(each, FaultChange) and each.table["action"] not in ("cut", "blackhole") for each in changes
+    )
+
+
+def _may_drop(changes: Sequence[Change]) -> bool:
+    """True if the schedule lets the sender give messages up (PR-SCTP), or ends a program."""
+    return any(
+        isinstance(change, SettingChange) and change.path[-1] in ("lifetime", "max_retransmissions", "close")
+        for change in changes
+    ) or any("restart" in change.text for change in changes)
+
+
+def mild(changes: Sequence[Change]) -> bool:
+    """True if a schedule is no reason to give a connection up: few packets lost, no fault, no lower threshold."""
+    lost = sum(isinstance(change, PacketChange) and change.action == "drop" for change in changes)
+    others = [change for change in changes if not isinstance(change, PacketChange)]
+    lower = any(not isinstance(each, SettingChange) or THRESHOLDS.search(each.path[-1]) for each in others)
+    late = any(isinstance(change, PacketChange) and change.delay_ns >= 1_000_000_000 for change in changes)
+    return lost <= FEW_LOSSES and not lower and not late
