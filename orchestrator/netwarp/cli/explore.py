@@ -36,6 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="one with counters (default: the default release's with those of --files)",
     )  # fmt: skip
     parser.add_argument("--plain", action="store_true", help="lose packet after packet, to compare; draw nothing")
+    parser.add_argument(
+        "--again", type=Path, metavar="DIR",
+        help="run the schedules that an earlier exploration kept, on this kernel, instead of new ones",
+    )  # fmt: skip
     parser.add_argument("--only", action="append", default=[], metavar="EXPERIMENT", help="only cells of this one")
     parser.add_argument("--where", action="append", default=[], metavar="FACTOR=LEVEL", help="as of netwarp run")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as of netwarp run")
@@ -53,8 +57,9 @@ def run(args: argparse.Namespace) -> int:
     with TerminalProgress() as progress:
         found = explore(
             args.spec, files=args.files, cells=_positive(args.cells, "--cells"), budget_s=_budget(args.budget),
-            seed=args.seed, kernel=args.kernel, plain=args.plain, only=args.only, where=pairs(args.where, "--where"),
-            sets=dict(pairs(args.set, "--set")), jobs=args.jobs, out=args.out, progress=progress,
+            seed=args.seed, kernel=args.kernel, plain=args.plain, again=args.again, only=args.only,
+            where=pairs(args.where, "--where"), sets=dict(pairs(args.set, "--set")), jobs=args.jobs, out=args.out,
+            progress=progress,
         )  # fmt: skip
     if args.json:
         print(json.dumps(json.loads((found.path / "explore.json").read_bytes())))

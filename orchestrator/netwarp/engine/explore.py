@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -24,7 +25,7 @@ from ..core.schedule_levels import PacketPosition
 from ..core.types import Cell, GuestKernel
 from ..core.units import counted
 from ..experiment import AnyExperiment, Spec, load_experiment
-from ..exploration.changes import Change, PacketChange, as_json, named
+from ..exploration.changes import Change, PacketChange, as_json, from_json, named
 from ..exploration.corpus import Entry, Reached, choose
 from ..exploration.counters import Function, counts, lines_of, read_kept, with_counts
 from ..exploration.minimise import minimised
@@ -50,6 +51,8 @@ from .planning import Where, plan_experiment
 from .run_directory import collect
 from .running import check_jobs
 
+FORMAT = 1
+"""Of explore.json."""
 GENERATION = 16
 """Cells of a generation; of one that they all come from are known when it begins."""
 MOST_DRAWS = 20
@@ -103,6 +106,7 @@ def explore(
     seed: int = 1,
     kernel: str = "",
     plain: bool = False,
+    again: str | Path | None = None,
     only: Sequence[str] = (),
     where: Where = (),
     sets: Mapping[str, str] | None = None,
@@ -114,12 +118,14 @@ def explore(
 
     files: patterns of the source, as "net/sctp/*.c". cells, budget_s: how many cells, or for how long (wall clock); at
     least one. seed: of what is drawn. kernel: one with counters ("": the default release's with those of `files`).
-    plain: lose packet after packet instead of drawing changes. only, where, sets: as for `run`. jobs: cells at once;
-    it does not change which cells run. out: the directory (default: results/<name>-explore/<UTC time>/).
+    plain: lose packet after packet instead of drawing changes. again: an earlier exploration of the same cells, whose
+    schedules (those that were kept, and the findings') run instead of new ones, on another kernel say. only, where,
+    sets: as for `run`. jobs: cells at once; it does not change which cells run. out: the directory (default:
+    results/<name>-explore/<UTC time>/).
     Raises SpecError, BackendUnavailable, StoreError.
     """
     check_jobs(jobs)
-    if cells is None and budget_s is None:
+    if cells is None and budget_s is None and again is None:
         raise SpecError("how long? for example --budget 30min, or --cells 500")
     build = _kernel(files, kernel)
     spec = load_experiment(experiment, sets=sets)
@@ -132,7 +138,9 @@ def explore(
         raise BackendUnavailable(cannot("virtual", problems))
     with locked(directory):
         try:
-            search = _Search(spec, plan, directory, backend, build, seed, plain, jobs, progress)
+            search = _Search(spec, plan, directory, backend, build, seed, jobs, progress)
+            if plain or again is not None:
+                search.queue = _plain(search) if again is None else _again(search, Path(again))
             try:
                 search.run(cells, budget_s)
             except KeyboardInterrupt:
@@ -169,12 +177,11 @@ class _Search:
         backend: VirtualBackend,
         build: KernelBuild,
         seed: int,
-        plain: bool,
         jobs: int | None,
         progress: Progress,
     ) -> None:
         self.spec, self.plan, self.run_dir, self.backend, self.build = spec, plan, run, backend, build
-        self.seed, self.plain, self.progress = seed, plain, progress
+        self.seed, self.progress = seed, progress
         self.jobs = jobs or _cores()
         self.notes = build.binary.parent / KEPT
         self.objects = [str(p.relative_to(self.notes).with_suffix("")) for p in sorted(self.notes.rglob("*.gcno"))]
@@ -191,7 +198,8 @@ class _Search:
         self.tried: set[str] = set()
         self.done = self.drawn = 0
         self.started = time.monotonic()
-        self.queue = _plain(self) if plain else None
+        self.queue: Iterator[tuple[int, tuple[Change, ...]]] | None = None
+        """The schedules to try, in this order; None: they are drawn."""
 
     # ---------------------------------------------------------------------------------------------- generations
     def run(self, cells: int | None, budget_s: float | None) -> None:
@@ -406,10 +414,10 @@ class _Search:
         write_json(
             self.run_dir.root / "explore.json",
             {
-                "format": 1,
+                "format": FORMAT,
                 "spec": self.plan.name,
                 "seed": self.seed,
-                "plain": self.plain,
+                "drawn": self.queue is None,
                 "kernel": {"release": f"{self.build.release}+{self.build.variant}", "sha256": self.build.sha256},
                 "cells": self.done,
                 "outcomes": self.outcomes,
@@ -423,8 +431,11 @@ class _Search:
                     {
                         "name": each.name,
                         "kind": each.wrong.kind,
+                        "mark": each.wrong.mark,
                         "text": each.wrong.text,
                         "schedule": named(each.changes),
+                        "root": each.root,
+                        "changes": as_json(each.changes),
                         "cells": len(each.cells),
                         "first_at": each.first_at,
                     }
@@ -463,6 +474,20 @@ def _plain(search: _Search) -> Iterator[tuple[int, tuple[Change, ...]]]:
         for at, one in enumerate(half):
             for two in half[at + 1 :]:
                 yield number, tuple(PacketChange("drop", p.link, p.direction, p.number, p.name) for p in (one, two))
+
+
+def _again(search: _Search, place: Path) -> Iterator[tuple[int, tuple[Change, ...]]]:
+    """The schedules of an earlier exploration, each once. Raises StoreError, SpecError."""
+    told = read_json(place / "explore.json", dict[str, Any])
+    if (told.get("format"), told.get("spec")) != (FORMAT, search.plan.name):
+        raise SpecError(f"{place}: is no exploration of {search.plan.name}")
+    seen: set[tuple[int, str]] = set()
+    for each in (*told["corpus"], *told["findings"]):
+        changes = from_json(each["changes"])
+        key = (int(each["root"]), named(changes))
+        if changes and key not in seen and key[0] < len(search.roots):
+            seen.add(key)
+            yield key[0], changes
 
 
 def _cores() -> int:

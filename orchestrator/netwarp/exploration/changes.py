@@ -122,3 +122,8 @@ def as_json(changes: Sequence[Change]) -> list[Any]:
     """As plain data, for a file."""
     plain: list[Any] = msgspec.to_builtins(list(changes))
     return plain
+
+
+def from_json(plain: Sequence[Any]) -> tuple[Change, ...]:
+    """What as_json() made plain. Raises msgspec.ValidationError."""
+    return msgspec.convert(list(plain), tuple[Change, ...])
