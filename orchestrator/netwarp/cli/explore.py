@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import re
+import textwrap
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,6 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--again", type=Path, metavar="DIR",
         help="run the schedules that an earlier exploration kept, on this kernel, instead of new ones",
     )  # fmt: skip
+    parser.add_argument(
+        "--beside", type=Path, metavar="DIR",
+        help="say how many lines an earlier exploration reached, a plain one for example, and the functions it did not",
+    )  # fmt: skip
     parser.add_argument("--only", action="append", default=[], metavar="EXPERIMENT", help="only cells of this one")
     parser.add_argument("--where", action="append", default=[], metavar="FACTOR=LEVEL", help="as of netwarp run")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as of netwarp run")
@@ -64,7 +70,9 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(json.loads((found.path / "explore.json").read_bytes())))
     else:
-        print("\n".join(summary(found)))
+        print(
+            "\n".join([*summary(found), *([] if args.beside is None else beside(found, args.beside)), str(found.path)])
+        )
     return EXIT_FOUND if found.findings else 0
 
 
@@ -104,4 +112,22 @@ def summary(found: Explored) -> list[str]:
     lines.append(f"findings: {len(found.findings)}")
     for finding in found.findings[:SHOWN]:
         lines.append(f"  {finding.name}: {finding.wrong.text[:110]}")
-    return [*lines, str(found.path)]
+    return lines
+
+
+def beside(found: Explored, place: Path) -> list[str]:
+    """What another exploration reached of the same files. Raises SpecError if it is none."""
+    try:
+        with open(place / "functions.csv", newline="") as file:
+            rows = {(row["file"], row["function"]): row for row in csv.DictReader(file)}
+    except OSError as error:
+        raise SpecError(f"--beside {place}: is no exploration: {error.strerror}") from error
+    there = sum(int(row["lines_reached"]) for row in rows.values())
+    here = sum(function.reached for function in found.functions)
+    called = {key for key, row in rows.items() if int(row["calls"])}
+    new = [each.name for each in found.functions if each.calls and (each.file, each.name) not in called]
+    gone = len(called - {(each.file, each.name) for each in found.functions if each.calls})
+    return [
+        f"{place}: {there} lines there, {here} here; {counted(gone, 'function')} only there, {len(new)} only here:",
+        *textwrap.wrap(", ".join(new), 118, initial_indent="  ", subsequent_indent="  "),
+    ]
