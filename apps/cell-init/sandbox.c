@@ -3,6 +3,7 @@
 #include "sandbox.h"
 
 #include "clock.h"
+#include "kernel_log.h"
 
 #include <errno.h>
 #include <linux/magic.h>
@@ -37,6 +38,7 @@ static int enter_guest(struct cell *cell)
 	if (mount_on(cell, "proc", "/proc", "proc", NULL) || mount_on(cell, "sysfs", "/sys", "sysfs", NULL) ||
 	    mount_on(cell, "tmpfs", "/run", "tmpfs", "mode=0755"))
 		return -1;
+	kernel_log_open();
 	/* POSIX semaphores and shared memory of programs: the guest's /dev is its own and holds no shm */
 	if (mkdir("/dev/shm", 0755) && errno != EEXIST)
 		return cell_fail_errno(cell, errno, "cannot make /dev/shm");
@@ -111,6 +113,7 @@ int sandbox_leave(struct cell *cell)
 		kill(-1, SIGKILL);
 	fflush(NULL);
 	if (getpid() == 1 && cell->guest) {
+		kernel_log_leaks();
 		/* hostfs writes through: there is nothing to sync */
 		reboot(RB_POWER_OFF);
 		perror("cell-init: reboot");

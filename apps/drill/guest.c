@@ -3,6 +3,7 @@
 #include "guest.h"
 
 #include "clock.h"
+#include "kernel_log.h"
 #include "report.h"
 
 #include <errno.h>
@@ -20,6 +21,7 @@
 static struct {
 	int64_t until_ns;
 	const int *event;
+	pthread_t thread;
 } watch;
 
 static int mount_on(const char *source, const char *target, const char *type, const char *data)
@@ -37,6 +39,7 @@ int guest_enter(void)
 	    mount_on("tmpfs", "/run", "tmpfs", "mode=0755") ||
 	    mount_on("tmpfs", "/tmp", "tmpfs", "mode=1777"))
 		return -1;
+	kernel_log_open();
 	/* hostfs resolves the path in the kernel's own process, whose working directory this is */
 	if (mkdir(DIRECTORY, 0755) || mount_on("none", DIRECTORY, "hostfs", "/proc/self/cwd"))
 		return -1;
@@ -89,11 +92,18 @@ static void *watching(void *unused)
 
 int guest_watch(int64_t until_ns, const int *event)
 {
-	pthread_t thread;
-
 	watch.until_ns = until_ns;
 	watch.event = event;
-	return pthread_create(&thread, NULL, watching, NULL) ? -1 : 0;
+	return pthread_create(&watch.thread, NULL, watching, NULL) ? -1 : 0;
+}
+
+void guest_end(void)
+{
+	/* nothing is played any more: kmemleak takes its own seconds */
+	if (watch.event)
+		pthread_cancel(watch.thread);
+	kernel_log_leaks();
+	guest_leave();
 }
 
 void guest_leave(void)

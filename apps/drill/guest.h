@@ -13,6 +13,9 @@ int guest_enter(void);
 int guest_shell(const char *command);
 /* Powers off at that instant, whatever happens, with a line `stopped` that names the event under way. */
 int guest_watch(int64_t until_ns, const int *event);
+/* After the last event: has kmemleak look, where the kernel has it, and powers off. */
+void guest_end(void) __attribute__((noreturn));
+/* Powers off. */
 void guest_leave(void) __attribute__((noreturn));
 
 #endif

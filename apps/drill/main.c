@@ -73,5 +73,5 @@ int main(void)
 	run(&script, &event);
 	report_begin("end", -1);
 	report_end();
-	guest_leave();
+	guest_end();
 }

@@ -1,6 +1,6 @@
 # drill: plays the compiled steps of a packetdrill script in a guest; static, so that it runs in any
 PROGRAMS += drill
-drill_SRC := drill/main.c drill/play.c drill/script.c drill/wire.c drill/call.c drill/guest.c drill/report.c common/clock.c common/ndjson.c
+drill_SRC := drill/main.c drill/play.c drill/script.c drill/wire.c drill/call.c drill/guest.c drill/report.c common/clock.c common/kernel_log.c common/ndjson.c
 drill_LDFLAGS := -static -pthread
 drill_CFLAGS := -pthread
 

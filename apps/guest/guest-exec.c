@@ -48,6 +48,7 @@ struct options {
 	const char *terminal;
 	const char *user;
 	const char *capture_slots;
+	const char *argument;
 	uint64_t seed;
 	uint64_t start_ns;
 	uint64_t memory_bytes;
@@ -78,6 +79,8 @@ static void usage(void)
 	    "  --seccomp            a kernel of 6.16 or later: its programs are not traced (faster)\n"
 	    "  --any-cpu            in virtual time, too, the guest runs on every CPU: slower\n"
 	    "  --capture-slots FD:FD  captures go through this socket and this memory (capture_slots.h)\n"
+	    "  --argument TEXT      one more argument for the kernel (its random numbers follow from it, "
+	    "too)\n"
 	    "  --seed-library PATH  seed.so (../lib/seed.so from here)");
 }
 
@@ -113,6 +116,7 @@ static void parse(struct options *options, int argc, char **argv)
 	    {"terminal", required_argument, NULL, 'i'},
 	    {"user", required_argument, NULL, 'u'},
 	    {"capture-slots", required_argument, NULL, 'o'},
+	    {"argument", required_argument, NULL, 'g'},
 	    {"help", no_argument, NULL, 'h'},
 	    {0},
 	};
@@ -162,6 +166,9 @@ static void parse(struct options *options, int argc, char **argv)
 			break;
 		case 'o':
 			options->capture_slots = optarg;
+			break;
+		case 'g':
+			options->argument = optarg;
 			break;
 		case 'l':
 			options->seed_library = optarg;
@@ -293,7 +300,7 @@ int main(int argc, char **argv)
 	struct options options = {.memory = DEFAULT_MEMORY, .mode = "virtual", .start_ns = DEFAULT_START_NS};
 	char memory[64], start[64], seed[64];
 	/* fb_tunnels=none: no tunl0, gre0, gretap0 in every namespace */
-	char *arguments[FIXED_ARGUMENTS + 5] = {"linux",	  memory,     "rootfstype=hostfs",
+	char *arguments[FIXED_ARGUMENTS + 6] = {"linux",	  memory,     "rootfstype=hostfs",
 						"rootflags=/",	  "ro",	      "init=/proc/self/cwd/init",
 						"con0=null,fd:1", "con=null", "fb_tunnels=none",
 						"quiet"};
@@ -331,6 +338,8 @@ int main(int argc, char **argv)
 	}
 	if (options.no_root)
 		arguments[count++] = "root=none";
+	if (options.argument)
+		arguments[count++] = (char *)(uintptr_t)options.argument;
 	/* not part of the guest's own command line, which its random generator hashes */
 	if (options.seccomp)
 		arguments[count++] = "seccomp=on";

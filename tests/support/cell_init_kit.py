@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from netwarp.doctor.finding import Finding
 from netwarp.doctor.host import namespaces as doctor_namespaces
-from netwarp.sandbox.cell_verdict import HALTED
+from netwarp.store.console import HALTED
 from netwarp.store.init_records import DECODER
 from netwarp.testbed import messages
 from netwarp.testbed.messages import Device, Request

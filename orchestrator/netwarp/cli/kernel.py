@@ -30,7 +30,7 @@ from ..guestkernel.cache import add_headers, kernels_dir
 from ..guestkernel.congestion import congestion_controls, read_back, with_congestion
 from ..guestkernel.coverage import counting
 from ..guestkernel.tool_run import Progress
-from ..guestkernel.variant import combined, patched
+from ..guestkernel.variant import PLAIN, Variant, combined, debugging, patched
 from . import EXIT_INTERRUPTED, terminable
 
 if TYPE_CHECKING:
@@ -94,6 +94,11 @@ def add_verbs(
         metavar="FILES",
         help="that counts how often each line of these files of the source runs (again for more), for kernel explore; "
         "for example 'net/sctp/*.c': `kernel = \"6.12+gcov-sctp\"` in a spec",
+    )
+    build.add_argument(
+        "--debug",
+        action="store_true",
+        help='with checks for memory, locks and RCU (kernel/debug.config; slower): `kernel = "6.12+debug"` in a spec',
     )
     build.add_argument("--jobs", type=_positive, help="compilers at once (default: one per core)")
     build.add_argument(
@@ -182,7 +187,9 @@ def _build(args: argparse.Namespace) -> int:
         raise KernelError("--second names a source; leave --source out")
     args.source = Path(load_recipe().second) if args.second else args.source
     counted = [counting(args.coverage)] if args.coverage else []
-    variant = combined([*counted, *map(patched, args.patch), *map(with_congestion, args.congestion)])
+    checked = [debugging()] if args.debug else []
+    changed = [*map(patched, args.patch), *map(with_congestion, args.congestion)]
+    variant = combined([*checked, *counted, *changed])
     build = find_kernel() if args.if_missing and args.source is None and not variant.label else None
     if build is None and args.wheels is not None:
         # those of the default release alone: netwarp_kernel_7_3 is the second
@@ -203,7 +210,7 @@ def _build(args: argparse.Namespace) -> int:
     controls = congestion_controls(variant)
     if controls and (memory := memory_dir()) is not None:
         read_back(build, controls, memory)
-    _say(build, args.json)
+    _say(build, args.json, variant)
     if controls and not args.json:
         release = ".".join(build.release.split(".")[:2])
         kernel, name = f"{release}+{build.variant}", controls[0]
@@ -211,11 +218,16 @@ def _build(args: argparse.Namespace) -> int:
     return 0
 
 
-def _say(build: KernelBuild, as_json: bool) -> int:
+def _say(build: KernelBuild, as_json: bool, variant: Variant = PLAIN) -> int:
+    lacks = variant.lacks(build)
     if as_json:
-        print(json.dumps(_record(build)))
-    else:
-        print(f"kernel {_named(build)} ({build.key or build.kind}): {build.binary}")
+        print(json.dumps(_record(build) | ({"lacks": lacks} if variant.options else {})))
+        return 0
+    print(f"kernel {_named(build)} ({build.key or build.kind}): {build.binary}")
+    if variant.options:
+        took = len(variant.options) - len(lacks)
+        without = f"; not in User-Mode Linux {build.release}: {', '.join(lacks)}" if lacks else ""
+        print(f"{took} of {len(variant.options)} options took{without}")
     return 0
 
 
@@ -246,7 +258,7 @@ def _named(build: KernelBuild) -> str:
     return f"{build.release}+{build.variant}" if build.variant else build.release
 
 
-def _record(build: KernelBuild) -> dict[str, str | None]:
+def _record(build: KernelBuild) -> dict[str, object]:
     return {name: None if value is None else str(value) for name, value in dataclasses.asdict(build).items()}
 
 

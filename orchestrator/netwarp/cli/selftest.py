@@ -40,6 +40,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="RELEASE|KEY",
         help="a kernel that is built, instead of one with the options the tests ask for",
     )
+    parser.add_argument(
+        "--debug", action="store_true", help="on a kernel with checks for memory, locks and RCU (kernel/debug.config)"
+    )
     parser.add_argument("--jobs", type=int, help="guests at once (default: one per core)")
     parser.add_argument("--seed", type=int, default=1, help="of all that is random in the guests (default: 1)")
     parser.add_argument("--wall-limit", type=float, default=600.0, metavar="S", help="of each test (default: 600)")
@@ -71,6 +74,8 @@ def run_selftest(args: argparse.Namespace) -> int:
         raise SpecError(
             "--nipa needs the branch's name, for example: --nipa results.json --branch net-next-2026-08-20--15-00"
         )
+    if args.debug and args.kernel:
+        raise SpecError(f"--debug builds a kernel, and --kernel {args.kernel} names one: leave one of them out")
     args.started = datetime.now(UTC)
     try:
         return _run_in(args)
@@ -121,7 +126,8 @@ def _run(args: argparse.Namespace, out: Path) -> int:
     _print_head(args, len(names))
     with Shown() as shown:
         done = run_selftests(
-            names, source=args.source, kernel=args.kernel, jobs=args.jobs, seed=args.seed, wall_limit_s=args.wall_limit,
+            names, source=args.source, kernel=args.kernel, debug=args.debug, jobs=args.jobs, seed=args.seed,
+            wall_limit_s=args.wall_limit,
             virtual_limit_s=args.virtual_limit, out=out, building=shown.update, finished=partial(_print_result, args),
         )  # fmt: skip
     for program, why in done.unbuilt.items():
@@ -143,7 +149,8 @@ def _run_scripts(args: argparse.Namespace, names: tuple[str, ...], out: Path) ->
 
     with Shown() as shown:
         done = run_packetdrill(
-            names, source=args.source, kernel=args.kernel, jobs=args.jobs, seed=args.seed, wall_limit_s=args.wall_limit,
+            names, source=args.source, kernel=args.kernel, debug=args.debug, jobs=args.jobs, seed=args.seed,
+            wall_limit_s=args.wall_limit,
             tolerance_us=tolerance_us, out=out, building=shown.update, planned=partial(_print_head, args),
             finished=partial(_print_result, args),
         )  # fmt: skip

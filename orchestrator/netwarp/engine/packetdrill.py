@@ -15,6 +15,7 @@ from ..guestkernel import KernelBuild, build_kernel, find_kernel, load_recipe
 from ..guestkernel.cache import find_named
 from ..guestkernel.source import find_source, release_of
 from ..guestkernel.tool_run import Progress as BuildProgress
+from ..guestkernel.variant import PLAIN, debugging
 from ..sandbox.children import Children
 from ..selftests.guest import Result
 from ..selftests.packetdrill.cases import ScriptResult, play_script
@@ -48,6 +49,7 @@ def run_packetdrill(
     *,
     source: Path | None = None,
     kernel: str | None = None,
+    debug: bool = False,
     jobs: int | None = None,
     seed: int = 1,
     wall_limit_s: float = 600.0,
@@ -60,14 +62,15 @@ def run_packetdrill(
     """Play scripts: each `packetdrill:PATTERN` (of the kernel's own) or `packetdrill:PATH` (one of yours, with a `/`).
 
     source: as for build_kernel(); the kernel is the one built from it by this checkout's recipe. kernel: a built one
-    (find_named()) instead; its scripts are those of its own package, which must be installed, have been used before, or
-    be named by `source`. tolerance_us: None: each script's own. out: a new directory that keeps each case's recording,
+    (find_named()) instead. debug: with the checks of kernel/debug.config. A kernel's scripts are those of its own
+    package, which must be installed, have been used before, or be named by `source`. tolerance_us: None: each script's
+    own. out: a new directory that keeps each case's recording,
     capture and timeline. planned: called with the number of scripts; finished: as of run_selftests(). Raises SpecError
     for a pattern that fits nothing, KernelError.
     """
     if out.exists() and any(out.iterdir()):
         raise SpecError(f"{out}: is not empty; name a new directory")
-    build = _kernel(source, kernel, building)
+    build = _kernel(source, kernel, debug, building)
     patterns = [name.removeprefix(PREFIX) for name in names]
     scripts = own_scripts(patterns) or _scripts(source, build)
     files = dict.fromkeys(file for pattern in patterns for file in scripts.matching(pattern))
@@ -119,20 +122,23 @@ def as_result(test: Selftest, found: ScriptResult) -> Result:
     cases = tuple(Case(case.version, case.verdict, case.reason.split("\n")[0]) for case in found.cases)
     status = {"pass": 0, "fail": 1, "skip": 4}[found.verdict]
     wall_s = sum(case.wall_s for case in found.cases)
+    faults = tuple(splat for case in found.cases for splat in case.splats)
     return Result(
-        test, found.verdict, status, sum(times) if times else None, wall_s, note, "\n".join(lines) + "\n", cases
+        test, found.verdict, status, sum(times) if times else None, wall_s, note, "\n".join(lines) + "\n", cases, faults
     )
 
 
-def _kernel(source: Path | None, kernel: str | None, building: Callable[[BuildProgress], None]) -> KernelBuild:
+def _kernel(
+    source: Path | None, kernel: str | None, debug: bool, building: Callable[[BuildProgress], None]
+) -> KernelBuild:
     if kernel is not None:
         build = find_named(kernel)
         if build is None:
             raise KernelError(f"the kernel {kernel} is not built; `netwarp kernel list` lists those that are")
         return build
-    if source is None and (default := find_kernel()) is not None:
+    if source is None and not debug and (default := find_kernel()) is not None:
         return default
-    return build_kernel(source, progress=building)
+    return build_kernel(source, progress=building, variant=debugging() if debug else PLAIN)
 
 
 def _scripts(source: Path | None, build: KernelBuild) -> Scripts:

@@ -15,6 +15,7 @@ from ..guestkernel import KernelBuild, build_kernel, load_recipe
 from ..guestkernel.cache import find_named
 from ..guestkernel.source import find_source, release_of
 from ..guestkernel.tool_run import Progress as BuildProgress
+from ..guestkernel.variant import PLAIN, debugging
 from ..sandbox.children import Children
 from ..sandbox.guest_root import FILES
 from ..selftests.guest import VIRTUAL_LIMIT_S, Bench, Result, run_test
@@ -62,6 +63,7 @@ def run_selftests(
     *,
     source: Path | None = None,
     kernel: str | None = None,
+    debug: bool = False,
     jobs: int | None = None,
     seed: int = 1,
     wall_limit_s: float = 600.0,
@@ -73,10 +75,11 @@ def run_selftests(
     """Run tests of a kernel's source on a guest kernel made from it.
 
     names: COLLECTION:PROGRAM each. source: as for build_kernel(). kernel: a kernel that is built (find_named()) instead
-    of one with the options that the tests ask for, so that what needs those fails or is skipped. jobs: guests at once
-    (default: cores). out: a new directory that keeps the output of each. building: called during the kernel's build;
-    finished: with the number (from 1) of each test that ended, in any order, one call at a time. A test that the
-    machine cannot run has failed, with the reason. Raises SpecError for a test that is not there, KernelError.
+    of one with the options that the tests ask for, so that what needs those fails or is skipped. debug: the kernel
+    built is one with the checks of kernel/debug.config. jobs: guests at once (default: cores). out: a new directory
+    that keeps the output of each. building: called during the kernel's build; finished: with the number (from 1) of
+    each test that ended, in any order, one call at a time. A test that the machine cannot run has failed, with the
+    reason. Raises SpecError for a test that is not there, KernelError.
     """
     tests = [parse_test(name) for name in names]
     if out.exists() and any(out.iterdir()):
@@ -93,7 +96,10 @@ def run_selftests(
     build = _named(kernel) if kernel else None
     if build is None:
         asked = dict.fromkeys([*COLLECTIONS, *(test.collection for test in tests)])
-        build = build_kernel(source, progress=building, recipe=selftest_recipe(recipe, tree.options(list(asked))))
+        build = build_kernel(
+            source, progress=building, recipe=selftest_recipe(recipe, tree.options(list(asked))),
+            variant=debugging() if debug else PLAIN,
+        )  # fmt: skip
     if build.include is None:
         raise KernelError(f"{build.binary} has no headers beside it, and the tests are built with those")
     unbuilt = tree.build(tests, build.include)

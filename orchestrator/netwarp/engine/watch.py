@@ -12,7 +12,6 @@ import fcntl
 import hashlib
 import json
 import os
-import re
 import resource
 import shutil
 import time
@@ -42,6 +41,7 @@ from ..results.watched import (
     ranked,
 )
 from ..selftests.guest import Result
+from ..store.console import splats
 from ..store.run_dir import CellDir, read_json, write_json
 from .cluster_files import analyser_here
 from .compare import compare_runs, same_repetition
@@ -58,10 +58,6 @@ RECORD = "watched.json"
 KEPT = 12
 """Results of kernels that stay in the cache; the longest unused go first."""
 _UNFINISHED = ".running-"
-_SPLAT = re.compile(
-    r"^(?:\[[ .\d]+\] ?)?"
-    r"(?:BUG: |WARNING: |Kernel panic|INFO: (?:task|rcu)|general protection fault|Oops|UBSAN: |refcount_t: )"
-)
 _SPLAT_LINES = 6
 
 
@@ -194,12 +190,8 @@ def _as_test(result: Result) -> WatchedTest:
 def splats_of(place: Path) -> Iterator[Splat]:
     """The warnings and oopses in the consoles below a directory, in the order of the names of cells and tests."""
     for console in sorted(place.rglob("console.txt")):
-        lines = console.read_text(errors="replace").splitlines()
-        for number, line in enumerate(lines):
-            if _SPLAT.match(line):
-                text = "\n".join(lines[number : number + _SPLAT_LINES])
-                yield Splat(str(console.parent.relative_to(place)), text)
-                break
+        if found := splats(console):
+            yield Splat(str(console.parent.relative_to(place)), "\n".join(found[0].text[:_SPLAT_LINES]))
 
 
 def compare_results(base: tuple[WatchedKernel, Path], new: tuple[WatchedKernel, Path], set_name: str) -> Watched:

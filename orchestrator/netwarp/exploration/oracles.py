@@ -11,13 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.types import CellOutcome, Outcome
+from ..store.console import splats_in
 from .changes import Change, FaultChange, PacketChange, SettingChange
 from .counters import Kept
 
-SPLAT = re.compile(
-    r"\b(?:WARNING: |BUG: |Oops|Kernel panic|general protection|refcount_t: |INFO: |unregister_netdevice: |"
-    r"KASAN: |UBSAN: |possible recursive|circular locking|suspicious RCU|sleeping function called)"
-)
 HUNG = re.compile(r"stall|did not end|virtual deadline|was killed after|hung", re.IGNORECASE)
 LOST = re.compile(r"timed out|reset|aborted|refused|broken pipe|closed|not connected|unreachable", re.IGNORECASE)
 """What a program says when its connection was given up. What it says of its settings is no finding."""
@@ -63,11 +60,9 @@ def wrongs(seen: Seen, root: Seen, changes: Sequence[Change]) -> Iterator[Wrong]
 
 
 def _splats(seen: Seen) -> Iterator[Wrong]:
-    for line in seen.console.splitlines():
-        if SPLAT.search(line):
-            text = re.sub(r"^\[[ 0-9.]+\]\s*", "", line.strip())
-            yield Wrong("splat", text, re.sub(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\b\d+\b", "N", text))
-            return  # what follows is of the same
+    if found := splats_in(seen.console):  # what follows the first is of the same
+        text = found[0].line
+        yield Wrong("splat", text, re.sub(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\b\d+\b", "N", text))
 
 
 def _ending(seen: Seen, changes: Sequence[Change]) -> Iterator[Wrong]:

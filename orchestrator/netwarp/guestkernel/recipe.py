@@ -115,9 +115,14 @@ class Recipe:
         ).hexdigest()
 
 
+def kernel_folder() -> Path:
+    """kernel/ of this checkout."""
+    return CHECKOUT / "kernel"
+
+
 def load_recipe(folder: Path | None = None) -> Recipe:
     """Read kernel/ of this checkout (or `folder`). Raises KernelError where a file is missing or malformed."""
-    folder = folder or CHECKOUT / "kernel"
+    folder = folder or kernel_folder()
     try:
         pin = tomllib.loads((folder / "pin.toml").read_text())
         fragment = parse_fragment((folder / "fragment.config").read_text())
@@ -190,8 +195,10 @@ class ConfigOption:
         return f"# CONFIG_{self.name} is not set" if self.value is None else f"CONFIG_{self.name}={self.value}"
 
 
-def parse_fragment(text: str) -> tuple[ConfigOption, ...]:
-    """Read a fragment. Raises KernelError on a line that is neither option, comment nor empty, and on a name twice."""
+def parse_fragment(text: str, name: str = "fragment.config") -> tuple[ConfigOption, ...]:
+    """Read a fragment, whose file has that name. Raises KernelError on a line that is neither option, comment nor
+    empty, and on a name twice.
+    """
     options: dict[str, ConfigOption] = {}
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip()
@@ -202,9 +209,9 @@ def parse_fragment(text: str) -> tuple[ConfigOption, ...]:
         elif not line or line.startswith("#"):
             continue
         else:
-            raise KernelError(f"fragment.config, line {number}: not an option: {line!r}; write CONFIG_NET=y")
+            raise KernelError(f"{name}, line {number}: not an option: {line!r}; write CONFIG_NET=y")
         if option.name in options:
-            raise KernelError(f"fragment.config, line {number}: CONFIG_{option.name} is given twice")
+            raise KernelError(f"{name}, line {number}: CONFIG_{option.name} is given twice")
         options[option.name] = option
     return tuple(options.values())
 

@@ -9,12 +9,16 @@ import dataclasses
 import hashlib
 import json
 import re
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
 from ..core.errors import KernelError
-from .recipe import ConfigOption, Patch, Recipe
+from .cache import KernelBuild
+from .recipe import ConfigOption, Patch, Recipe, kernel_folder, parse_config, parse_fragment, unmet
 
+DEBUG = "debug"
+"""The label of the kernel with checks."""
 _NOT_IN_LABELS = re.compile(r"[^A-Za-z0-9_.-]")
 
 
@@ -25,7 +29,8 @@ class Variant:
     label: its name; "": no change. options: beside the fragment's, or instead of those of the same names. patches:
     applied after the recipe's. files: (place in the tree, content) of whole files. lines: (place of a makefile or
     Kconfig, lines to add at its end). kept: patterns of the names of files that the compiler makes beside the objects,
-    and that stay beside the kernel, in `kept/`.
+    and that stay beside the kernel, in `kept/`. where_possible: options that are left out where the source or what they
+    depend on is missing.
     """
 
     label: str = ""
@@ -34,6 +39,7 @@ class Variant:
     files: tuple[tuple[str, bytes], ...] = ()
     lines: tuple[tuple[str, str], ...] = ()
     kept: tuple[str, ...] = ()
+    where_possible: frozenset[str] = frozenset()
 
     @property
     def digest(self) -> str:
@@ -48,7 +54,15 @@ class Variant:
             recipe,
             fragment=tuple(option for option in recipe.fragment if option.name not in named) + self.options,
             patches=recipe.patches + self.patches,
+            where_possible=recipe.where_possible | self.where_possible,
         )
+
+    def lacks(self, build: KernelBuild) -> tuple[str, ...]:
+        """The options that a kernel of this variant did not take, as read from its whole configuration."""
+        if not self.options:
+            return ()
+        config = parse_config((build.binary.parent / "config").read_text())
+        return tuple(option.name for option in unmet(self.options, config))
 
     def lay(self, tree: Path) -> None:
         """Put files and lines into a tree; once more changes nothing. Raises KernelError where a file to add lines to
@@ -80,6 +94,7 @@ def combined(variants: Iterable[Variant]) -> Variant:
         files=tuple(file for variant in each for file in variant.files),
         lines=tuple(line for variant in each for line in variant.lines),
         kept=tuple(dict.fromkeys(name for variant in each for name in variant.kept)),
+        where_possible=frozenset(name for variant in each for name in variant.where_possible),
     )
 
 
@@ -99,3 +114,14 @@ def patched(file: Path) -> Variant:
     if not re.search(rb"^(?:---|\+\+\+) \S", text, re.MULTILINE):
         raise KernelError(f"--patch: {file} holds no patch; `git format-patch` and `git diff` write one")
     return Variant(label_of(file), patches=(Patch(file.name, text),))
+
+
+def debugging(folder: Path | None = None) -> Variant:
+    """The kernel with the checks of kernel/debug.config, and of pin.toml where possible. Raises KernelError."""
+    folder = folder or kernel_folder()
+    try:
+        asked = parse_fragment((folder / "debug.config").read_text(), "debug.config")
+        more = parse_fragment("\n".join(tomllib.loads((folder / "pin.toml").read_text())["debug"]["where_possible"]))
+    except OSError as error:
+        raise KernelError(f"--debug: {error}") from error
+    return Variant(DEBUG, options=asked + more, where_possible=frozenset(option.name for option in more))

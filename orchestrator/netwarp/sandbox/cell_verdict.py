@@ -18,6 +18,7 @@ from ..core.errors import StoreError
 from ..core.numbers import fixed, given, percent
 from ..core.types import Agent, Cell, Check, Flow, Outcome
 from ..store import app_records as app
+from ..store import console
 from ..store import init_records as init
 from ..store.app_records import AppRecord, Summary, WindowClampLost
 from ..store.ndjson import last, of_kind
@@ -81,9 +82,6 @@ def congestion_controls() -> tuple[str, ...]:
 EXIT_UNSUPPORTED = 77
 KILLED_EARLY_NS = 1_000_000
 """A signal of the timeline is sent a little before its time (apps/cell-init/phases.c: LEAD_NS)."""
-PANIC = "Kernel panic"
-HALTED = "reboot: Power down"
-"""The last line of every guest that ended as it should."""
 log = logging.getLogger(__name__)
 
 
@@ -115,28 +113,16 @@ def app_records_left(directory: CellDir, name: str, named: str) -> list[app.AppR
         return []
 
 
-def console_tail(path: Path, lines: int = 12) -> tuple[str, ...]:
-    """The last lines of a console, without progress marks; of a kernel panic, the lines from its first one on."""
-    try:
-        text = path.read_bytes().decode("utf-8", "replace")
-    except FileNotFoundError:
-        return ()
-    lines_of = (line.rstrip() for line in text.splitlines())
-    kept = [line for line in lines_of if line.strip() and not line.startswith("@") and line != HALTED]
-    for number, line in enumerate(kept):
-        if PANIC in line:
-            return tuple(kept[number : number + lines])
-    return tuple(kept[-lines:])
-
-
 def judge(cell: Cell, directory: CellDir, records: list[init.InitRecord], exit_text: str) -> Verdict:
-    """The outcome according to cell-init and the apps (testbed.readback judges the read-backs)."""
+    """The outcome according to the guest's kernel, cell-init and the apps (testbed.readback judges the read-backs)."""
     end = last(records, init.End)
+    splat = in_words(found, records) if (found := console.splats(directory.console)) else ""
     if end is None or records[-1] is not end:
-        panic = next((line for line in console_tail(directory.console) if PANIC in line), "")
         log_text = directory.log.read_text(errors="replace").strip() if directory.log.exists() else ""
-        why = panic or ": ".join(filter(None, (exit_text, log_text.rpartition("\n")[2])))
+        why = splat or ": ".join(filter(None, (exit_text, log_text.rpartition("\n")[2])))
         return Verdict(Outcome.FAILED, f"the sandbox ended without an end record ({why})")
+    if splat:
+        return Verdict(Outcome.FAILED, splat)
     ours = set(processes(cell))
     ours |= {agent_id(node) for node in agents_of(cell)}
     for exited in of_kind(records, init.Exit):
@@ -152,6 +138,21 @@ def judge(cell: Cell, directory: CellDir, records: list[init.InitRecord], exit_t
         where = "" if end.step is None else f" (steps.txt line {end.step})"
         return Verdict(Outcome.FAILED, f"{end.message}{where}{_app_hint(cell, directory, records)}")
     return _exits_verdict(cell, directory, records) or Verdict(Outcome.COMPLETED)
+
+
+def in_words(found: Sequence[console.Splat], records: Sequence[init.InitRecord]) -> str:
+    """What the kernel said of its own faults, and when: the first one."""
+    first, more = found[0], len(found) - 1
+    ready = last(records, init.Ready)
+    if first.boot_s is None:
+        when = "before T0" if first.mark_s is None else f"in the second from T0 + {first.mark_s} s on"
+    elif ready is None or ready.t0_monotonic_ns is None:
+        when = f"{given(first.boot_s)} s after the guest's start, before it was ready"
+    else:
+        at_s = first.boot_s - ready.t0_monotonic_ns / 1e9
+        when = f"at T0 + {fixed(at_s, 3)} s" if at_s >= 0 else f"{fixed(-at_s, 3)} s before T0"
+    others = f" (and {more} more, see console.txt)" if more else ""
+    return f"the guest's kernel reported {when}: {first.line}{others}"
 
 
 def _exits_verdict(cell: Cell, directory: CellDir, records: list[init.InitRecord]) -> Verdict | None:

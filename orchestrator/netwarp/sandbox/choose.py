@@ -19,6 +19,7 @@ from ..guestkernel import KernelBuild, find_kernel
 from ..guestkernel.cache import find_binary
 from ..guestkernel.packaged import distribution_kernel, is_distribution
 from ..guestkernel.seccomp import mode_of
+from ..guestkernel.variant import DEBUG
 from ..store.manifest import identity_of
 from . import DistributionBackend, GuestBackend, SandboxBackend, VirtualBackend, netns_backend
 from .hosts import HostsBackend, read_inventory
@@ -118,8 +119,11 @@ def with_kernels(chosen: Chosen, cells: Sequence[Cell]) -> Chosen:
 
 
 def _not_built(name: str) -> str:
-    source = name if "/" in name else f"linux-source-{'.'.join(name.split('.')[:2])}"
-    return f"the kernel {name} is not built; `{command('kernel', 'build', '--source', source)}` builds it"
+    release, _, label = ("", "", "") if "/" in name else name.partition("+")
+    options = ["--source", f"linux-source-{'.'.join(release.split('.')[:2])}" if release else name]
+    for part in label.split("+") if label else ():
+        options += ["--debug"] if part == DEBUG else ["--patch", f"{part}.patch"]
+    return f"the kernel {name} is not built; `{command('kernel', 'build', *options)}` builds it"
 
 
 def hosts(inventory: Path | None) -> Chosen:

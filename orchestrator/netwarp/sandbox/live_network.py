@@ -16,6 +16,7 @@ import msgspec
 from ..core.errors import BackendUnavailable, CellError
 from ..core.executables import find_executable
 from ..core.types import Cell
+from ..store.console import console_tail
 from ..store.init_records import End, Exit, Ready
 from ..store.ndjson import last, of_kind
 from ..store.run_dir import CellDir
@@ -23,7 +24,7 @@ from ..testbed.compile import S, compile_cell
 from ..testbed.layout import Layout, make_layout
 from ..testbed.messages import NAMESPACE_FD_BASE
 from ..testbed.steps import Step, step
-from .cell_verdict import console_tail, records_left
+from .cell_verdict import records_left
 from .children import until_end
 from .netns import NetnsBackend
 from .privileges import foreign_owner

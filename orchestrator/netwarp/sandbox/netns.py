@@ -16,12 +16,13 @@ from ..core.link_types import Link, LinkImpairment
 from ..core.scratch import scratch
 from ..core.types import Cell, GuestKernel, Node, Problem
 from ..doctor.host import namespaces, netem
+from ..store.console import console_tail
 from ..store.init_records import End
 from ..store.ndjson import last
 from ..store.run_dir import CellDir
 from ..testbed.compile import compile_cell
 from ..testbed.readback import verify
-from .cell_verdict import console_tail, records_left
+from .cell_verdict import records_left
 from .host_load import SteadyClock
 from .privileges import User, may_load_programs
 from .sandbox import SandboxBackend

@@ -27,6 +27,7 @@ from ..core.numbers import given
 from ..core.types import Cell, CellOutcome, Check, Outcome, Problem
 from ..store import init_records as init
 from ..store.compressed import compress
+from ..store.console import console_tail
 from ..store.environment import Environment, HostLoad, Kernel
 from ..store.ndjson import last, of_kind
 from ..store.run_dir import NO_ROOM, CellDir, RunDir, no_room, write_atomic, write_json
@@ -41,7 +42,6 @@ from .cell_verdict import (
     check_memory,
     check_ticks,
     check_times,
-    console_tail,
     judge,
     records_left,
 )

@@ -5,16 +5,19 @@ from __future__ import annotations
 import shutil
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.built_programs import BUILD
 from ..core.errors import CellError
 from ..core.executables import find_executable
+from ..core.numbers import fixed
 from ..sandbox.children import Children, NoMoreChildren
 from ..sandbox.guest_root import prepare_root
 from ..sandbox.privileges import hand_over, take_back, unprivileged
 from ..sandbox.virtual import guest_command
+from ..store.console import Splat, splats
 from .tap import Case, Verdict, cases, verdict_of
 from .tree import OVERRIDES, Selftest
 
@@ -32,7 +35,8 @@ _TIMED_OUT = (124, 137)
 class Result:
     """The end of a test. status: None: not by itself. virtual_s: of the guest's clock, None if it never ended.
 
-    note: why it was skipped or stopped; cases: the results that it printed itself.
+    note: why it was skipped or stopped, or what the kernel reported; cases: the results that it printed itself; splats:
+    the kernel's reports of its own faults, with any of which the test has failed.
     """
 
     test: Selftest
@@ -43,6 +47,7 @@ class Result:
     note: str
     output: str
     cases: tuple[Case, ...]
+    splats: tuple[Splat, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +128,12 @@ def _open(bench: Bench) -> bool:
 def _judge(test: Selftest, place: Path, stopped: str, wall_s: float) -> Result:
     file, left = place / "output.txt", place / "status.txt"
     output = file.read_text(errors="replace") if file.is_file() else ""
-    found = cases(output)
+    found, faults = cases(output), splats(place / "console.txt")
+    if faults:
+        output += "".join(f"# {line}\n" for fault in faults for line in ("the kernel reported:", *fault.text))
     if not left.is_file():
-        note = stopped or "the guest ended before the test: " + last_line(place)
-        return Result(test, "fail", None, None, wall_s, note, output, found)
+        note = stopped or (in_words(faults) if faults else "the guest ended before the test: " + last_line(place))
+        return Result(test, "fail", None, None, wall_s, note, output, found, faults)
     status, began, ended = left.read_text().split()
     verdict = verdict_of(int(status))
     note = ""
@@ -135,7 +142,16 @@ def _judge(test: Selftest, place: Path, stopped: str, wall_s: float) -> Result:
     elif verdict == "skip":
         lines = [line.strip("# ") for line in output.splitlines() if line.strip("# ")]
         note = next((line for line in lines if "skip" in line.lower()), lines[-1] if lines else "")
-    return Result(test, verdict, int(status), float(ended) - float(began), wall_s, note, output, found)
+    if faults:
+        verdict, note = "fail", in_words(faults)
+    return Result(test, verdict, int(status), float(ended) - float(began), wall_s, note, output, found, faults)
+
+
+def in_words(faults: Sequence[Splat]) -> str:
+    """What the kernel reported, and when on the guest's clock: the first."""
+    first, more = faults[0], len(faults) - 1
+    when = "" if first.boot_s is None else f" {fixed(first.boot_s, 3)} s after its start"
+    return f"the guest's kernel reported{when}: {first.line}" + (f" (and {more} more)" if more else "")
 
 
 def last_line(place: Path) -> str:

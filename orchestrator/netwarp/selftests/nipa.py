@@ -30,7 +30,9 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A test of a result file. place: below the origin's link; cases: (name, result) of what is inside it."""
+    """A test of a result file. place: below the origin's link; cases: (name, result) of what is inside it; crashes: the
+    fingerprint of each report of the kernel about itself.
+    """
 
     test: str
     group: str
@@ -38,6 +40,7 @@ class Entry:
     place: str
     cases: tuple[tuple[str, str], ...] = ()
     time_s: float | None = None
+    crashes: tuple[str, ...] = ()
 
 
 def namify(text: str) -> str:
@@ -53,7 +56,7 @@ def result_file(results: Sequence[Result], origin: Origin, started: datetime, en
         Entry(
             result.test.name.partition(":")[2], group_of(result.test.collection), result.verdict,
             result.test.folder(number), tuple((case.name, case.verdict) for case in result.cases),
-            round(result.wall_s, 1),
+            round(result.wall_s, 1), tuple(splat.fingerprint or namify(splat.line) for splat in result.splats),
         )
         for number, result in enumerate(results, 1)
     ]  # fmt: skip
@@ -100,6 +103,8 @@ def _entry(entry: Entry, origin: Origin) -> dict[str, object]:
     }  # fmt: skip
     if entry.time_s is not None:
         said["time"] = entry.time_s
+    if entry.crashes:
+        said["crashes"] = list(entry.crashes)
     if entry.cases:
         said["results"] = [{"test": namify(name), "result": result} for name, result in entry.cases]
     return said

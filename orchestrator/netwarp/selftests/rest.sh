@@ -4,6 +4,9 @@
 set -u
 . /run/own/guest.env
 PATH=$PATH:/run/own/bin
+# warnings of the kernel, which make the test fail, onto the console with their times (`quiet` leaves errors only)
+echo 5 >proc/sys/kernel/printk
+echo 1 >sys/module/printk/parameters/time
 mkdir -p selftests /run/tests /run/memory/upper-tests /run/memory/work-tests run/own run/netns
 mount -t hostfs -o "$TESTS" none /run/tests
 mount -t tracefs tracefs sys/kernel/tracing 2>/dev/null
@@ -31,5 +34,11 @@ HOME=/root HOSTNAME=guest TERM=dumb LC_ALL=C chroot . /bin/bash -c \
 status=$?
 read -r ended _ <proc/uptime
 echo "$status $began $ended" >run/own/status.txt
+# what is younger than 5 s is not reported, and one scan is not enough
+if mount -t debugfs debugfs sys/kernel/debug 2>/dev/null && [ -e sys/kernel/debug/kmemleak ]; then
+	sleep 6
+	for scan in 1 2; do echo scan >sys/kernel/debug/kmemleak; done
+	cat sys/kernel/debug/kmemleak >/dev/console
+fi
 # reboot(2), to power off: halt and poweroff belong to an init system
 exec perl -e 'syscall(169, 0xfee1dead, 0x28121969, 0x4321fedc, 0)'

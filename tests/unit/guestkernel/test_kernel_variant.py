@@ -9,7 +9,7 @@ from netwarp.core.errors import KernelError
 from netwarp.guestkernel import build_kernel, find_kernel, load_recipe
 from netwarp.guestkernel.cache import find_named
 from netwarp.guestkernel.recipe import ConfigOption
-from netwarp.guestkernel.variant import Variant, combined, label_of, patched
+from netwarp.guestkernel.variant import Variant, combined, debugging, label_of, patched
 from support.kernel_tree import make_tree
 
 PATCH = """\
@@ -109,3 +109,27 @@ def test_a_file_that_is_no_patch_is_refused(tmp_path: Path) -> None:
     unfit = PATCH.replace("stdio", "stdlib")
     with pytest.raises(KernelError, match=r"unfit\.patch does not fit"):
         build_kernel(make_tree(tmp_path), variant=patched(patch_file(tmp_path, unfit, "unfit.patch")))
+
+
+def test_the_checks_of_a_debug_kernel_are_asked_for() -> None:
+    """What must take is in debug.config, what may be missing in pin.toml, and neither is asked for twice."""
+    variant = debugging()
+    recipe = variant.on(load_recipe())
+    options = {option.name: option.value for option in recipe.fragment}
+    assert len(options) == len(recipe.fragment)
+    must = options.keys() - variant.where_possible
+    assert {"KASAN", "PROVE_LOCKING", "PROVE_RCU", "DEBUG_ATOMIC_SLEEP", "DEBUG_KMEMLEAK", "SLUB_DEBUG"} <= must
+    assert {options[name] for name in ("KASAN", "SLUB_DEBUG")} == {"y"}, "instead of the fragment's"
+    assert "KFENCE" in recipe.where_possible
+    assert combined([variant, Variant("fix")]).where_possible == variant.where_possible
+
+
+def test_what_a_kernel_did_not_take_is_read_from_its_configuration(tmp_path: Path) -> None:
+    variant = Variant(
+        "mine", (ConfigOption("MINE", "y"), ConfigOption("NOWHERE", "y")), where_possible=frozenset(["NOWHERE"])
+    )
+    build = build_kernel(make_tree(tmp_path), variant=variant)
+    config = build.binary.parent / "config"
+    config.write_text(config.read_text().replace("CONFIG_NOWHERE=y", "# CONFIG_NOWHERE is not set"))
+    assert variant.lacks(build) == ("NOWHERE",)
+    assert Variant("patched").lacks(build) == ()

@@ -7,8 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 from netwarp.core.types import Outcome
-from netwarp.sandbox.cell_verdict import congestion_controls, console_tail, in_words_of_the_spec, judge
+from netwarp.sandbox.cell_verdict import congestion_controls, in_words_of_the_spec, judge
 from netwarp.store.app_records import Error
+from netwarp.store.console import console_tail
 from netwarp.store.init_records import End, Exit
 from netwarp.store.run_dir import CellDir
 from support.cells import two_path_cell

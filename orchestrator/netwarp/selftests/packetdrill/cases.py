@@ -9,7 +9,8 @@ from pathlib import Path
 
 from ...core.errors import CellError
 from ...sandbox.children import Children
-from ..guest import last_line
+from ...store.console import Splat, splats
+from ..guest import in_words, last_line
 from ..tap import Verdict
 from .addresses import Version
 from .compile import START_NS, compile_script, versions_of
@@ -30,6 +31,7 @@ class CaseResult:
 
     reason: why it failed or was skipped, with the packets; needs_us: the tolerance at which all its times are right,
     None if it did not run. own, within_1ms, exact: whether it holds at its own tolerance, at 1 ms, at 0.
+    splats: the kernel's reports of its own faults, with any of which the case has failed.
     """
 
     version: Version
@@ -42,6 +44,7 @@ class CaseResult:
     virtual_s: float | None = None
     wall_s: float = 0.0
     timeline: str = ""
+    splats: tuple[Splat, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,11 @@ def _case(
     except CellError as error:
         if guests.stopped:
             raise
-        return CaseResult(version, "fail", f"could not be played: {error}")
+        faults = splats(place / "console.txt")
+        why = in_words(faults) if faults else str(error)
+        return CaseResult(version, "fail", f"could not be played: {why}", splats=faults)
+    if faults := splats(place / "console.txt"):
+        return CaseResult(version, "fail", in_words(faults), wall_s=wall_s, splats=faults)
     judge = Judge(program, record)
     write_capture(record, place / "tun0.pcap")
     text = timeline(program, judge)
