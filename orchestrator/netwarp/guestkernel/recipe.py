@@ -127,7 +127,7 @@ def load_recipe(folder: Path | None = None) -> Recipe:
         pin = tomllib.loads((folder / "pin.toml").read_text())
         fragment = parse_fragment((folder / "fragment.config").read_text())
         more = parse_fragment("\n".join(pin["where_known"]["options"]))
-        patches = _patches(folder / "patches")
+        patches = patches_in(folder / "patches")
         return Recipe(
             fragment=fragment + more,
             patches=patches,
@@ -148,7 +148,8 @@ def load_recipe(folder: Path | None = None) -> Recipe:
         raise KernelError(f"{folder}: pin.toml or other-releases/options.toml: {error}") from error
 
 
-def _patches(folder: Path) -> tuple[Patch, ...]:
+def patches_in(folder: Path) -> tuple[Patch, ...]:
+    """The patches of a folder, in the order of their names."""
     return tuple(Patch(path.name, path.read_bytes()) for path in sorted(folder.glob("*.patch")))
 
 
@@ -158,7 +159,7 @@ def _other_releases(folder: Path) -> OtherReleases | None:
     table = tomllib.loads((folder / "options.toml").read_text())
     return OtherReleases(
         add=parse_fragment("\n".join(table["add"])),
-        patches=_patches(folder),
+        patches=patches_in(folder),
         where_known=frozenset(map(str, table["where_known"])),
         since=tuple(
             (release_numbers(release), parse_fragment("\n".join(more["add"])))

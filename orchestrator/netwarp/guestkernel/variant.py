@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..core.errors import KernelError
 from .cache import KernelBuild
-from .recipe import ConfigOption, Patch, Recipe, kernel_folder, parse_config, parse_fragment, unmet
+from .recipe import ConfigOption, Patch, Recipe, kernel_folder, parse_config, parse_fragment, patches_in, unmet
 
 DEBUG = "debug"
 """The label of the kernel with checks."""
@@ -117,11 +117,16 @@ def patched(file: Path) -> Variant:
 
 
 def debugging(folder: Path | None = None) -> Variant:
-    """The kernel with the checks of kernel/debug.config, and of pin.toml where possible. Raises KernelError."""
+    """The kernel with the checks of kernel/debug.config, and of pin.toml where possible, and with the patches of
+    kernel/debug. Raises KernelError.
+    """
     folder = folder or kernel_folder()
     try:
         asked = parse_fragment((folder / "debug.config").read_text(), "debug.config")
         more = parse_fragment("\n".join(tomllib.loads((folder / "pin.toml").read_text())["debug"]["where_possible"]))
     except OSError as error:
         raise KernelError(f"--debug: {error}") from error
-    return Variant(DEBUG, options=asked + more, where_possible=frozenset(option.name for option in more))
+    patches = patches_in(folder / DEBUG)
+    return Variant(
+        DEBUG, options=asked + more, patches=patches, where_possible=frozenset(option.name for option in more)
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -33,12 +34,12 @@ _HEADLINES = {
 }
 _HEADLINE = re.compile("|".join(f"(?P<k{number}>{text})" for number, text in enumerate(_HEADLINES.values())))
 _KINDS = tuple(_HEADLINES)
-_FRAME = re.compile(r"^\s*(?:\[<[0-9a-f]+>\] )?(\? )?([A-Za-z_][\w.]*)\+0x[0-9a-f]+/0x[0-9a-f]+")
-# what a report begins with: the reporter's own functions
+_FRAME = re.compile(r"^\s*(?:\[<[0-9a-f]+>\] )?(\? )?([A-Za-z_]\w*)(?:\.\w+)*\+0x[0-9a-f]+/0x[0-9a-f]+")
+# what a stack of a report begins with: the reporter's own functions
 _REPORTERS = re.compile(
-    r"^(?:_*dump_stack\w*|show_stack|_*warn\w*|report_bug|handle_bug|print_report|kasan_\w+|_*asan_\w+|print_\w+|lockdep_\w+"
-    r"|_*might_resched|_*might_sleep|_*lock_acquire|lock_acquire|validate_chain|check_\w+|mark_lock\w*|end_report"
-    r"|_*kmalloc\w*|kmem_cache_\w+|__schedule_bug|save_stack_trace|stack_trace_save|set_track_prepare|panic|_raw_\w+)$"
+    r"(?:dump_stack\w*|show_stack|_*warn\w*|report_bug|print_\w+|_*kasan_\w+|_*asan_\w+|_*ubsan_\w+|lockdep_\w+|panic"
+    r"|check_\w+|validate_chain|mark_\w+|_*lock_acquire|_*might_\w+|_*schedule_bug|_raw_\w+|kmemleak_\w+|_*kmalloc\w*"
+    r"|_*kmem_cache_\w+|mem(?:set|cpy|move)|_*schedule|bust_spinlocks|segv\w*|relay_signal|sig_\w+|hard_handler)"
 )
 MOST_FRAMES = 5
 
@@ -63,7 +64,7 @@ class Splat:
         """Up to five functions of its stack, the innermost first, joined by `:`, as NIPA has it."""
         frames = [frame for line in self.text if (frame := _FRAME.match(line)) is not None]
         sure = [frame[2] for frame in frames if not frame[1]] or [frame[2] for frame in frames]
-        while sure and _REPORTERS.match(sure[0]):
+        while sure and _REPORTERS.fullmatch(sure[0]):
             sure.pop(0)
         return ":".join(sure[:MOST_FRAMES])
 
@@ -105,15 +106,15 @@ def _untimed(raw: str) -> tuple[float | None, str]:
 
 
 def _splats(lines: Iterable[str]) -> Iterator[Splat]:
-    """What begins with a headline, up to the next one, its own end, or SPLAT_LINES lines."""
+    """What begins with a headline, up to the next one, or its own end."""
     mark: int | None = None
     splat: Splat | None = None
     text: list[str] = []
     for raw in lines:
         boot_s, line = _untimed(raw)
         found = _HEADLINE.match(line)
-        if splat is not None and (found or _END.match(line) or _MARK.match(line) or len(text) >= SPLAT_LINES):
-            yield replace(splat, text=tuple(text))
+        if splat is not None and (found or _END.match(line) or _MARK.match(line)):
+            yield replace(splat, text=_kept(text))
             splat = None
         if _MARK.match(line):
             mark = int(line[1:])
@@ -123,4 +124,14 @@ def _splats(lines: Iterable[str]) -> Iterator[Splat]:
         elif splat is not None and line and not _RULE.match(line) and line != HALTED:
             text.append(line)
     if splat is not None:
-        yield replace(splat, text=tuple(text))
+        yield replace(splat, text=_kept(text))
+
+
+def _kept(text: list[str]) -> tuple[str, ...]:
+    """The first lines, without the words of the stack of which the kernel does not know if they are calls, where there
+    are others: User-Mode Linux prints each that could be one.
+    """
+    frames = [_FRAME.match(line) for line in text]
+    sure = any(frame and not frame[1] for frame in frames)
+    kept = (line for line, frame in zip(text, frames, strict=True) if not (sure and frame and frame[1]))
+    return tuple(itertools.islice(kept, SPLAT_LINES))
