@@ -21,6 +21,8 @@ LENGTHS_NS = (50 * MS, 300 * MS, 1 * S, 3 * S, 10 * S)
 """Of faults: below and above the initial timeouts of TCP and SCTP."""
 BURSTS = (1, 1, 1, 2, 4, 8, 16)
 LATEST_NS = 200 * S
+BOTH_ENDS = 0.7
+"""Probability that a sysctl is set at every host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ def mutated(parent: Parent, others: Sequence[tuple[Change, ...]], draw: random.R
         elif what < 0.80:
             changes = joined(changes, [_fault(parent, draw)])
         else:
-            changes = joined(changes, [_setting(parent.cell, draw)])
+            changes = joined(changes, _setting(parent.cell, draw))
     return changes[-MOST_CHANGES:]
 
 
@@ -108,13 +110,18 @@ def _fault(parent: Parent, draw: random.Random) -> FaultChange:
     return FaultChange(name, tables[kind] | when)
 
 
-def _setting(cell: Cell, draw: random.Random) -> SettingChange:
+def _setting(cell: Cell, draw: random.Random) -> list[SettingChange]:
+    """A setting; a sysctl often at every host, for much of a protocol needs both ends."""
     every = settings_of(cell)
     groups: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
     for path in every:  # each part of the spec is as likely as any other
         groups.setdefault((path[0], *path[2:-1]), []).append(path)
     path = draw.choice(groups[draw.choice(sorted(groups))])
-    return SettingChange(path, draw.choice(every[path]))
+    value = draw.choice(every[path])
+    paths = [path]
+    if path[0] == "node" and draw.random() < BOTH_ENDS:
+        paths = [other for other in every if (other[0], *other[2:]) == ("node", *path[2:])]
+    return [SettingChange(each, value) for each in paths]
 
 
 def directions(cell: Cell) -> list[tuple[str, str]]:

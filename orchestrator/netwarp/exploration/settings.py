@@ -104,6 +104,10 @@ FLOWS: Mapping[str, tuple[str, ...]] = {
 }
 
 
+BACK: Mapping[str, tuple[str, ...]] = {"bytes": ("1 kB", "20 kB")}
+"""What the receiver sends, too."""
+
+
 def settings_of(cell: Cell) -> dict[tuple[str, ...], tuple[Value, ...]]:
     """Every key of the spec of a cell that may be changed -> its values."""
     found: dict[tuple[str, ...], tuple[Value, ...]] = {}
@@ -113,6 +117,7 @@ def settings_of(cell: Cell) -> dict[tuple[str, ...], tuple[Value, ...]]:
         if flow.program is not None:
             continue
         found |= {("flow", flow.name, key): values for key, values in FLOWS.items() if _applies(flow, key)}
+        found |= {("flow", flow.name, "reverse", key): values for key, values in BACK.items()}
         found |= {
             ("flow", flow.name, role, name): values
             for name, values in POOLS.items()
