@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from .engine.sctp_advice import SctpAdvice, SctpBudget, advise_sctp
     from .engine.sctp_check import SctpCheck, SctpNetwork, check_sctp
     from .engine.search import SearchResult, search
+    from .engine.what_if import WhatIf, what_if
     from .experiment.study import load_experiment
     from .results.run_comparison import RunComparison
 
@@ -79,6 +80,7 @@ _DEFINED_IN = {
     "engine.sctp_advice": ("SctpAdvice", "SctpBudget", "advise_sctp"),
     "engine.sctp_check": ("SctpCheck", "SctpNetwork", "check_sctp"),
     "engine.search": ("SearchResult", "search"),
+    "engine.what_if": ("WhatIf", "what_if"),
     "experiment.study": ("load_experiment",),
     "results.run_comparison": ("RunComparison",),
 }  # fmt: skip
@@ -89,12 +91,12 @@ __all__ = [
     "CellError", "CellFinished", "CellTime", "CellsFinished", "CellsStarted", "ClaimsBySources", "DiskFull",
     "Event", "Experiment", "ExplainedCaptures", "Freed", "KernelError", "NetwarpError", "Notice", "Progress", "Run",
     "RunComparison", "RunInterrupted", "RunOutOfSpace", "SctpAdvice", "SctpBudget", "SctpCheck", "SctpNetwork",
-    "SearchResult", "SpecError", "StoreError", "__version__", "advise_sctp", "agree_backends",
+    "SearchResult", "SpecError", "StoreError", "WhatIf", "__version__", "advise_sctp", "agree_backends",
     "agree_runs", "analyze", "analyze_captures", "calibrate", "check_sctp", "claims_by_sources",
     "compare_exactly", "compare_packets", "compare_runs", "explain_captures", "export_captures", "export_har",
     "load_experiment", "load_run", "merge_runs", "open_run",
     "plan_experiment", "remove_captures", "remove_derived", "replay", "report", "run", "search", "unpack",
-    "verify",
+    "verify", "what_if",
 ]  # fmt: skip
 
 

@@ -39,6 +39,7 @@ NOT_RUN = {
     "netwarp sctp ": "half a minute each: tests/guest/engine/test_sctp_check.py",
     "netwarp explain capture.pcap": "of a capture of yours: tests/unit/captures/test_settings.py",
     "netwarp explain gnb.pcap": "of captures of yours: tests/unit/captures/test_settings.py",
+    "netwarp explain gnb.pcap amf.pcap --what-if": "of captures of yours: tests/guest/engine/test_what_if.py",
     "netwarp explain --merge eth0": "of captures of yours: tests/unit/captures/test_settings.py",
     "netwarp explain CELL_DIR": "of a cell of yours: tests/unit/captures/test_settings.py",
     "python benchmarks/blind_settings.py": "minutes: tests/guest/captures/test_settings.py",

@@ -30,7 +30,9 @@ class Known:
 
 @dataclasses.dataclass(frozen=True)
 class Explanation:
-    """One connection, as seen at the points that captured it. point: that of the course, `points` all."""
+    """One connection, as seen at the points that captured it. point: that of the course, `points` all, `views` the
+    connection in the summary of each.
+    """
 
     connection: Connection
     point: str
@@ -38,6 +40,7 @@ class Explanation:
     moments: tuple[Moment, ...]
     network: tuple[str, ...]
     settings: tuple[Known, ...]
+    views: tuple[tuple[FileSummary, Connection], ...] = dataclasses.field(repr=False, compare=False)
 
     def as_json(self) -> dict[str, Any]:
         """The object of `netwarp explain --json`."""
@@ -83,6 +86,7 @@ def _explain(views: Sequence[tuple[FileSummary, Connection]]) -> Explanation:
         course(connection),
         tuple(network_part(connection)),
         tuple(_settings(views)),
+        tuple(views),
     )
 
 

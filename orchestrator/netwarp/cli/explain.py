@@ -22,13 +22,24 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--merge", action="store_true", help="the captures are the interfaces of one node")
     parser.add_argument("--filter", metavar="EXPRESSION", help="only packets that match, in libpcap's language")
+    parser.add_argument(
+        "--what-if",
+        action="append",
+        metavar="CHANGE",
+        help='play the largest SCTP association again, then with other settings: "b.rto_min=300 ms" (a asked for it, b '
+        "answered; several with commas between)",
+    )
+    parser.add_argument("--out", type=Path, help="with --what-if: its directory (default: results/what-if/<time>)")
+    parser.add_argument("--jobs", type=int, help="with --what-if: cells at once (default: cores)")
     parser.set_defaults(run=run_explain)
 
 
 def run_explain(args: argparse.Namespace) -> int:
-    """`netwarp explain`."""
+    """`netwarp explain`: 1 if a capture was not read, or if --what-if found no replay that matches."""
     from ..engine.captures import explain_captures
 
+    if args.what_if:
+        return _run_what_if(args)
     explained = explain_captures(args.paths, merge=args.merge, packet_filter=args.filter)
     for reason in explained.refused:
         print(f"netwarp: {reason}", file=sys.stderr)
@@ -39,3 +50,21 @@ def run_explain(args: argparse.Namespace) -> int:
 
         print("\n\n".join(explanation_text(each) for each in explained.connections) or "no connection is in there")
     return 1 if explained.refused else 0
+
+
+def _run_what_if(args: argparse.Namespace) -> int:
+    from ..engine.what_if import what_if
+    from ..present.captures.explanation_words import explanation_text
+    from .progress import TerminalProgress
+    from .what_if_words import what_if_text
+
+    with TerminalProgress() as progress:
+        found = what_if(
+            args.paths, args.what_if, merge=args.merge, packet_filter=args.filter, out=args.out, jobs=args.jobs,
+            progress=progress,
+        )  # fmt: skip
+    if args.json:
+        print_json(found.explanation.as_json() | {"what_if": found.as_json()})
+    else:
+        print(f"{explanation_text(found.explanation)}\n\n{what_if_text(found)}")
+    return 0 if found.match.whole else 1

@@ -147,7 +147,7 @@ class Association:
         return outages(self.sent, self.reports, self.again, self.outstanding)
 
     @functools.cached_property
-    def _handshake_ns(self) -> tuple[int, int] | None:
+    def handshake_ns(self) -> tuple[int, int] | None:
         """Time from the capture point to the initiator and back, and to the responder and back, by the handshake (INIT
         ACK to COOKIE ECHO, INIT to INIT ACK); None: not seen.
         """
@@ -167,11 +167,11 @@ class Association:
         """Time from the capture point to the data's sender and back: the least by the handshake (COOKIE ACK to the
         first DATA too, since a COOKIE ECHO may have been lost) and by HEARTBEATs.
         """
-        if self._handshake_ns is None:
+        if self.handshake_ns is None:
             return None
         beats = self.heartbeats
         asked = beats.answered & (beats.direction != self.direction)
-        least = int((beats.answered_ns - beats.time_ns)[asked].min(initial=self._handshake_ns[self.direction]))
+        least = int((beats.answered_ns - beats.time_ns)[asked].min(initial=self.handshake_ns[self.direction]))
         up = self.chunks[self.columns.of_type(COOKIE_ACK)]
         if not self.direction and len(up) and up["packet"][0] < self.columns["packet"][-1]:
             after = self.sent.rows["time_ns"][self.sent.moment > self.order(up["packet"][:1])[0]]
@@ -184,10 +184,10 @@ class Association:
         handshake in less than a quarter of the round trip; "middle" if neither does; "unknown" without a handshake,
         or if that took so little that the hosts' own times count and data were lost before they came here.
         """
-        round_trip = sum(self._handshake_ns or ())
-        if self._handshake_ns is None or not round_trip:
+        round_trip = sum(self.handshake_ns or ())
+        if self.handshake_ns is None or not round_trip:
             return "unknown"
-        to_sender = self._handshake_ns[self.direction]
+        to_sender = self.handshake_ns[self.direction]
         near, far = to_sender < NEAR * round_trip, to_sender > (1 - NEAR) * round_trip
         if near and round_trip < CLEAR_NS and (np.diff(self.columns["tsn"][self._new_data]) < 0).any():
             return "unknown"

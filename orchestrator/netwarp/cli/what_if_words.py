@@ -1,0 +1,195 @@
+"""What would have been, as text: how well the replay agrees, both courses side by side, and the answer."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..captures.sctp.replay_inputs import END_NAMES
+from ..captures.sctp.stalls import OPEN, AssociationCourse, Stall
+from ..core.numbers import fixed, given, in_short
+from ..core.units import counted, hanging
+
+if TYPE_CHECKING:
+    from ..engine.what_if import Variant, WhatIf
+
+MOST_ROWS = 16
+MOST_STALLS = 5
+USUAL = ("DATA", "SACK")
+ALIKE_S = 0.0005
+LIKE_S, LIKE = 0.05, 0.1
+"""Times of the association's start that differ by no more than timers do are not told."""
+
+
+def what_if_text(found: WhatIf) -> str:
+    """The answer as lines."""
+    return "\n".join(_lines(found))
+
+
+def changes_text(changes: Sequence[Mapping[str, Any]]) -> str:
+    """Such as "b.rto_min = 300 ms"."""
+    return ", ".join(f"{END_NAMES[end]}.{key} = {value}" for end in (0, 1) for key, value in changes[end].items())
+
+
+def _lines(found: WhatIf) -> Iterator[str]:
+    ends = found.explanation.connection.ends
+    yield f"  What would have been, with {changes_text(found.changes)}"
+    yield from hanging("    ", f"a is {ends[0]}, b is {ends[1]}")
+    yield from hanging("    ", _agreement(found))
+    if found.match.whole and found.replays:
+        for end in sorted(found.field):
+            yield from _answers(found, end)
+        yield ""
+        yield from _side_by_side(found)
+    yield ""
+    yield from _assumed(found)
+    yield from hanging("    the cell: ", str(found.spec))
+    yield from hanging("    its run:  ", str(found.run.path))
+
+
+def _agreement(found: WhatIf) -> str:
+    match = found.match
+    what = counted(match.events, "event")
+    if match.whole:
+        apart = f"{given(round(match.largest_ns / 1e6, 1))} ms"
+        text = f"the replay has the {what} of the capture in the same order, at most {apart} apart"
+        tried = counted(found.tried, "cell")
+        return f"{text} (HEARTBEATs, which are sent at random, are not compared); found after {tried}"
+    text = f"no answer: the replay does not match. {match.matched} of {what} agree, then: {match.parting}"
+    missing = [END_NAMES[end] for end in (0, 1) if not found.inputs.seen_from[end]]
+    if missing:
+        text += f". A capture at {missing[0]} too would show what {missing[0]} sent when, and what was lost"
+    return text
+
+
+def _assumed(found: WhatIf) -> Iterator[str]:
+    """What the cell has that the capture does not show."""
+    for end in (0, 1):
+        options = found.guess.settings[end]
+        said = ", ".join(f"{key} {value}" for key, value in options.items() if value is not True)
+        switches = [key for key, value in options.items() if value is True]
+        known = ", ".join([each for each in (said, *switches) if each])
+        yield from hanging(f"    {END_NAMES[end]} has ", f"{known or 'nothing but'}; the rest as Linux has it")
+    for number, path in enumerate(found.inputs.paths, 1):
+        losses = sum(dead.losses for way in path.ways for dead in way.dead) + sum(len(way.lost) for way in path.ways)
+        rate = "no rate" if path.rate_bit_s is None else in_short(path.rate_bit_s, "bit/s")
+        text = f"round trip {in_short(path.round_trip_ns / 1e9, 's')}, {rate}, {counted(losses, 'packet')} lost"
+        yield from hanging(f"    path {number} has ", text)
+    if held := found.inputs.held:
+        text = (
+            f"{counted(held, 'message')} went as an acknowledgement came or a timer expired: taken as due just before"
+        )
+        yield from hanging("    ", text)
+    if missing := [END_NAMES[end] for end in (0, 1) if not found.inputs.seen_from[end]]:
+        text = f"what {missing[0]} sent and lost is not in the capture"
+        yield from hanging("    ", text)
+    if unseen := found.guess.unseen:
+        away = END_NAMES[1 - found.inputs.end]
+        text = (
+            f"{counted(len(unseen), 'packet')} of {away} taken as lost: the replay sends them, the capture lacks them"
+        )
+        yield from hanging("    ", text)
+    if found.unsure:
+        text = "when the network came back is known between two packets only: it was tried early, late and in between"
+        yield from hanging("    ", text)
+
+
+def _side_by_side(found: WhatIf) -> Iterator[str]:
+    """The events that are not plain data or its acknowledgement: capture, replay, and with the change."""
+    changed = _middle(found.changed)
+    later = {} if changed is None else {event.key: at for event, at in changed.match.pairs}
+    rows = [
+        (event, (event.time_ns, at, later.get(event.key)))
+        for event, at in found.match.pairs
+        if event.key[1] not in USUAL or (event.key[1] == "DATA" and event.key[3])
+    ]
+    together = [list(group) for _, group in itertools.groupby(rows, key=lambda row: (*row[0].key[:2], row[1]))]
+    yield f"    {'':<28}{'capture':>10}{'replay':>10}{'changed':>10}"
+    for group in together[:MOST_ROWS]:
+        text = group[0][0].text
+        if len(group) > 1:
+            last = group[-1][0].key[2]
+            text = text.replace(" again", f" to {last} again")
+        yield f"    {text:<28}" + "".join(f"{'-' if at is None else fixed(at / 1e9, 3):>10}" for at in group[0][1])
+    if len(together) > MOST_ROWS:
+        yield f"    ... {counted(len(together) - MOST_ROWS, 'more event')} (--json has all)"
+
+
+def _middle(variants: Sequence[Variant]) -> Variant | None:
+    return variants[len(variants) // 2] if variants else None
+
+
+def _answers(found: WhatIf, end: int) -> Iterator[str]:
+    field = found.field[end]
+    courses = [variant.courses[end] for variant in found.changed]
+    replays = [variant.courses[end] for variant in found.replays]
+    who = END_NAMES[end]
+    stalls = sorted(field.stalls, key=lambda stall: -stall.wait_s)
+    for stall in sorted(stalls[:MOST_STALLS], key=lambda stall: stall.sent_s):
+        yield from hanging("    \u2022 ", stall_text(who, stall, courses, replays))
+    if len(stalls) > MOST_STALLS:
+        yield from hanging("    \u2022 ", f"{len(stalls) - MOST_STALLS} shorter stalls of {who} are in --json")
+    up_s, ups = field.up_s or 0.0, sorted(course.up_s or 0.0 for course in courses)
+    if end == found.inputs.end and any(abs(each - up_s) > max(LIKE_S, LIKE * up_s) for each in ups):
+        text = f"the association would have been up after {_spread(ups)}, not {in_short(up_s, 's')}"
+        yield from hanging("    \u2022 ", text)
+    waits = sorted(course.longest_wait_s for course in courses)
+    if not stalls or waits[-1] > 1.1 * field.longest_wait_s:
+        longest = in_short(field.longest_wait_s, "s")
+        text = (
+            f"the longest wait of what {who} sent for an acknowledgement: {longest}; {_spread(waits)} with the change"
+        )
+        yield from hanging("    \u2022 ", text)
+    for name, text in (("sent_again", "chunks sent again"), ("needless", "of them without need"),
+                       ("expiries", "expiries of T3")):  # fmt: skip
+        was, changed = getattr(field, name), [getattr(course, name) for course in courses]
+        if was or any(changed):
+            yield from hanging(
+                "    \u2022 ", f"{text} by {who}: {was} in the capture; {_range(changed)} with the change"
+            )
+    ended = [course.given_up_s for course in courses]
+    if field.given_up_s is not None or any(at is not None for at in ended):
+        was_text = "not given up" if field.given_up_s is None else f"given up at {in_short(field.given_up_s, 's')}"
+        kept = sum(at is None for at in ended)
+        yield from hanging("    \u2022 ", f"the association was {was_text}; {_ended(ended, kept)}")
+
+
+def _ended(ended: Sequence[float | None], kept: int) -> str:
+    if kept == len(ended):
+        return "it would have been kept"
+    times = sorted(at for at in ended if at is not None)
+    text = f"it would have been given up at {_spread(times)}"
+    return (
+        text if not kept else f"{text}, or kept ({kept} of {len(ended)} times at which the network may have come back)"
+    )
+
+
+def stall_text(
+    who: str, stall: Stall, courses: Sequence[AssociationCourse], replays: Sequence[AssociationCourse]
+) -> str:
+    """The outage as it was, as the replay has it, and as it would have been."""
+    waits = [course.waits_s.get(stall.tsn, OPEN) for course in courses]
+    again = [course.waits_s.get(stall.tsn, OPEN) for course in replays]
+    was = "to the end of the capture" if stall.wait_s == OPEN else in_short(stall.wait_s, "s")
+    text = f"the outage of what {who} sends at {in_short(stall.sent_s, 's')} would have been {_waits(waits)}, not {was}"
+    if _waits(waits) == was:
+        text = f"the outage of what {who} sends at {in_short(stall.sent_s, 's')} would have been as long: {was}"
+    return f"{text} (replay: {_waits(again)})"
+
+
+def _waits(waits: Sequence[float]) -> str:
+    ended = sorted(wait for wait in waits if wait != OPEN)
+    if not ended:
+        return "without an end in the capture's time"
+    return _spread(ended) + ("" if len(ended) == len(waits) else ", or without an end in the capture's time")
+
+
+def _spread(values: Sequence[float]) -> str:
+    first, last = in_short(values[0], "s"), in_short(values[-1], "s")
+    return first if values[-1] - values[0] < ALIKE_S or first == last else f"{first} to {last}"
+
+
+def _range(values: Sequence[int]) -> str:
+    least, most = min(values, default=0), max(values, default=0)
+    return str(least) if least == most else f"{least} to {most}"

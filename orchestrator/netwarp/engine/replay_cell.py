@@ -1,0 +1,329 @@
+"""Makes the experiment that plays a captured association again: paths, losses at their instants, messages as sent, and
+settings of both ends (`netwarp explain --what-if`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..captures.explanation import Known
+from ..captures.sctp.network_evidence import EDGE_NS, Dead
+from ..captures.sctp.replay_inputs import END_NAMES, HELD_NS, ReplayInputs, SeenMessage
+from ..captures.sctp.transmissions import NEVER
+from ..core.errors import CaptureError
+from ..core.units import Quantity, format_quantity, parse_quantity
+from ..experiment.options import OPTIONS
+from ..experiment.read_messages import MOST_ROWS
+from ..experiment.toml_writer import toml_text
+
+START_NS = 1_000_000_000
+"""When the association begins in the cell."""
+AFTER_NS = 2_000_000_000
+MOST_DEAD = 2000
+UNSURE_NS = 50_000_000
+"""An interval whose end is known less closely has several ends tried."""
+ENDS = {"early": 0.0, "quarter": 0.25, "half": 0.5, "most": 0.75, "late": 1.0}
+"""Levels of the factor `repair`: the share of the time in which the network may have come back."""
+NEAR = 1.2
+"""Above an interval without an upper end, so many times its lower end is tried."""
+ROLES = ("sender", "receiver")
+LINUX: Mapping[str, object] = {
+    "rto_initial": "3 s", "rto_min": "1 s", "rto_max": "60 s", "sack_delay": "200 ms", "sack_frequency": 2,
+    "association_max_retrans": 10, "pf_retrans": 0, "path_max_retrans": 5, "heartbeat_interval": "30 s",
+    "init_attempts": 8, "init_max_timeout": "60 s",
+}  # fmt: skip
+"""The kernel's own values (docs/spec.md)."""
+DEFAULTS = {"rto_initial": 3.0, "rto_min": 1.0, "rto_max": 60.0, "sack_delay": 0.2, "sack_frequency": 2.0,
+            "association_max_retrans": 10.0, "failover_threshold": 0.0, "heartbeat_interval": 30.0,
+            "init_attempts": 8.0, "init_max_timeout": 60.0}  # fmt: skip
+LINUX_PATH_MAX_RETRANS = 5
+
+PHASES = (0, 16, 32, 48, 128, 256, 384)
+"""Starts of the association in ms after START_NS that are tried: the kernel's timers expire at multiples of 8, 64 or
+512 ms of its own clock (core/timer_wheel.py), whose phase a capture does not show.
+"""
+SEED, SEEDS = 1, 4
+
+Settings = tuple[dict[str, Any], dict[str, Any]]
+"""Options of a and of b, as a spec has them."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Guess:
+    """What a capture does not fully show: settings, the phase of the kernel's clock, when the network came back, and
+    packets of the end that was not captured that were lost: (path, from 0; its sending after the association's start);
+    and the draws of the kernel (of the instants of HEARTBEATs), by the cell's seed.
+    """
+
+    settings: Settings
+    phase_ms: int = 0
+    repair: float = ENDS["half"]
+    unseen: tuple[tuple[int, int], ...] = ()
+    seed: int = SEED
+
+    @property
+    def start_ns(self) -> int:
+        """When the association begins in the cell."""
+        return START_NS + self.phase_ms * 1_000_000
+
+
+def settings_of(known: Sequence[Known], inputs: ReplayInputs) -> Settings:
+    """A value of each inferred interval: Linux' own if it is in there, else the roundest number, a late timer's length
+    preferred. What was not inferred is left out, so the kernel's own value holds.
+    """
+    chosen: Settings = ({}, {})
+    for each in known:
+        if each.name in DEFAULTS and (each.low is not None or each.high is not None):
+            chosen[each.end].update(options_of(each.name, value_in(each), each.end))
+    for end in (0, 1):
+        if inputs.nodelay[end]:
+            chosen[end]["nodelay"] = True
+        bound = chosen[end]
+        if "rto_min" in bound and "rto_max" not in bound and _ms(bound["rto_min"]) > 60_000:
+            bound["rto_max"] = bound["rto_min"]
+        if "rto_max" in bound and _ms(bound["rto_max"]) < _ms(bound.get("rto_min", LINUX["rto_min"])):
+            bound["rto_min"] = bound["rto_max"]
+    return chosen
+
+
+def _ms(text: object) -> float:
+    return int(parse_quantity(str(text), "time").value) / 1e6
+
+
+def options_of(name: str, value: float, end: int) -> dict[str, Any]:
+    """The options of a spec that give an end this value of an inferred setting."""
+    if name == "failover_threshold":
+        threshold = int(value)
+        return {"pf_retrans": threshold, "path_max_retrans": max(LINUX_PATH_MAX_RETRANS, threshold + 2)}
+    option = OPTIONS[name]
+    if ROLES[end] not in option.roles:
+        return {}
+    if option.field.kinds:
+        return {name: format_quantity(Quantity("time", round(value * 1e3) * 1_000_000))}
+    return {name: max(int(value), 1)}
+
+
+def value_in(known: Known) -> float:
+    """See settings_of."""
+    low = known.low or 0.0
+    usual = DEFAULTS[known.name]
+    if low <= usual and (known.high is None or usual <= known.high):
+        return usual
+    if known.high is None:
+        return low
+    is_time = known.unit == "s"
+    return roundest((low + known.high) / 2 if is_time else low, known.high, is_time)
+
+
+def roundest(low: float, high: float, is_time: bool) -> float:
+    """The roundest number of an interval (times in whole ms), the highest of these."""
+    unit = 1e-3 if is_time else 1.0
+    for power in range(6, -1, -1):
+        for digit in (5, 2, 1):
+            step = digit * float(10**power) * unit
+            multiple = math.floor(high / step + 1e-9) * step
+            if multiple >= low - 1e-12 and multiple > 0:
+                return multiple
+    return high
+
+
+def alternatives(known: Sequence[Known], guess: Guess, *, probed: bool) -> Iterator[Guess]:
+    """Other guesses that the capture permits, each with one change. probed: HEARTBEATs counted, whose instants are
+    random, and so is what they count (RFC 9260 8.3).
+    """
+    for phase in PHASES:
+        if phase != guess.phase_ms:
+            yield dataclasses.replace(guess, phase_ms=phase)
+    for each in known:
+        if each.name not in DEFAULTS or not (each.high or each.low):
+            continue
+        low = each.low or 0.0
+        high = each.high or low * NEAR
+        for value in sorted({roundest(low, high, each.unit == "s"), low, (low + high) / 2}):
+            options = options_of(each.name, value, each.end)
+            if any(guess.settings[each.end].get(key) != given for key, given in options.items()):
+                yield _changed(guess, each.end, options)
+    for end in (0, 1):
+        yield _changed(guess, end, {"nodelay": not guess.settings[end].get("nodelay", False)})
+    for share in (ENDS["early"], ENDS["late"]):
+        yield dataclasses.replace(guess, repair=share)
+    if probed:
+        thresholds = [each for each in known if each.name == "association_max_retrans" and each.low and each.high]
+        ends = [
+            (each.end, options_of(each.name, count, each.end))
+            for each in thresholds
+            for count in range(int(each.low or 0), int(each.high or 0) + 1)
+        ] or [(0, {})]
+        for more, (end, options) in itertools.product(range(SEEDS), ends):
+            yield _changed(dataclasses.replace(guess, seed=SEED + more), end, options)
+
+
+def _changed(guess: Guess, end: int, options: Mapping[str, Any]) -> Guess:
+    changed: Settings = (dict(guess.settings[0]), dict(guess.settings[1]))
+    changed[end].update(options)
+    return dataclasses.replace(guess, settings=changed)
+
+
+def replay_spec(inputs: ReplayInputs, guess: Guess) -> dict[str, Any]:
+    """The experiment without factors; its messages are in a.csv and b.csv beside it. Raises CaptureError: the capture
+    holds more than a cell can.
+    """
+    names = [f"p{number}" for number in range(1, len(inputs.paths) + 1)]
+    links: dict[str, Any] = {}
+    for name, path in zip(names, inputs.paths, strict=True):
+        link: dict[str, Any] = {
+            "between": ["a", "b"],
+            "one_way_delay": _time(path.round_trip_ns // 2),
+            "mtu": f"{max(inputs.mtu, 576 if path.family == 'ipv4' else 1280)} B",
+        }
+        if path.rate_bit_s is not None:
+            link |= {"rate": f"{path.rate_bit_s:.0f} bit/s", "queue": "10000 packets"}
+        if path.family == "ipv6":
+            link["family"] = "ipv6"
+        for direction, way in zip(("forward", "backward"), path.ways, strict=True):
+            if way.lost:
+                link[direction] = {"drop": {"data": list(way.lost)}}
+        links[name] = link
+    until_ns = inputs.end_ns - inputs.start_ns + guess.start_ns
+    flow: dict[str, Any] = {
+        "from": "a",
+        "to": "b",
+        "protocol": "sctp",
+        "paths": names,
+        "start": _time(guess.start_ns),
+        "stop": _time(_stop_ns(inputs, guess)),
+        "messages": {"file": "a.csv"},
+        "reverse": {"file": "b.csv"},
+        "sender": {"reconnect": "off", **_of_end(inputs, guess.settings, 0)},
+        "receiver": _of_end(inputs, guess.settings, 1),
+    }
+    if inputs.closing is not None and inputs.closing[2]:
+        flow["sender"]["close"] = "graceful"
+    if inputs.ports[1]:
+        flow["port"] = inputs.ports[1]
+    return {
+        "format": 1,
+        "name": "what-if",
+        "title": "A captured association, played again",
+        "seed": guess.seed,
+        "duration": _time(until_ns + AFTER_NS),
+        "node": {"a": {}, "b": {}},
+        "link": links,
+        "flow": {"s": flow},
+        "event": dict(_events(inputs, names, guess)),
+    }
+
+
+def _of_end(inputs: ReplayInputs, settings: Settings, end: int) -> dict[str, Any]:
+    streams = max((message.stream for message in inputs.messages[end]), default=0) + 1
+    options: dict[str, Any] = dict(settings[end])
+    if streams > 10:
+        options["streams"] = streams
+    if inputs.payload_protocol[end]:
+        options["ppid"] = inputs.payload_protocol[end]
+    if inputs.unordered[end]:
+        options["unordered"] = True
+    return options
+
+
+def _stop_ns(inputs: ReplayInputs, guess: Guess) -> int:
+    """When a closes the association: as captured, if it did."""
+    if inputs.closing is not None and inputs.closing[1] == 0:
+        return inputs.closing[0] - inputs.start_ns + guess.start_ns
+    return inputs.end_ns - inputs.start_ns + guess.start_ns + AFTER_NS // 2
+
+
+def _dead(inputs: ReplayInputs) -> Iterator[tuple[str, int, int, Dead]]:
+    for number, path in enumerate(inputs.paths, 1):
+        for direction, way in enumerate(path.ways):
+            for place, dead in enumerate(way.dead, 1):
+                yield f"p{number}-{('forward', 'backward')[direction]}-{place}", number, direction, dead
+
+
+def _events(inputs: ReplayInputs, names: Sequence[str], guess: Guess) -> Iterator[tuple[str, dict[str, Any]]]:
+    every = list(_dead(inputs))
+    if len(every) > MOST_DEAD:
+        raise CaptureError(f"the capture has {len(every)} separate losses; a replay takes at most {MOST_DEAD}")
+    for name, number, direction, dead in every:
+        begin_ns = max(dead.begin_ns - inputs.start_ns + guess.start_ns, 0)
+        event: dict[str, Any] = {
+            "action": "blackhole",
+            "link": names[number - 1],
+            "directions": [("forward", "backward")[direction]],
+            "at": _time(begin_ns),
+        }
+        if dead.most_ns != NEVER:
+            event["for"] = _time(_length_ns(dead, guess.repair))
+        yield name, event
+    for place, (path, at_ns) in enumerate(guess.unseen, 1):
+        yield (
+            f"unseen-{place}",
+            {
+                "action": "blackhole",
+                "link": names[path],
+                "directions": [("forward", "backward")[1 - inputs.end]],
+                "at": _time(max(at_ns - EDGE_NS, 0) + guess.start_ns),
+                "for": _time(2 * EDGE_NS),
+            },
+        )
+
+
+def _length_ns(dead: Dead, share: float) -> int:
+    return int(dead.least_ns - dead.begin_ns + share * (dead.most_ns - dead.least_ns))
+
+
+def unsure(inputs: ReplayInputs) -> list[Dead]:
+    """The intervals whose end the capture does not show closely."""
+    return [dead for *_, dead in _dead(inputs) if dead.most_ns != NEVER and dead.most_ns - dead.least_ns > UNSURE_NS]
+
+
+def repair_factor(inputs: ReplayInputs) -> dict[str, Any] | None:
+    """The factor `repair`: when the network came back, within what the capture permits; None where it shows that."""
+    moved = [(name, dead) for name, _, _, dead in _dead(inputs) if dead in unsure(inputs)]
+    if not moved:
+        return None
+    levels = {
+        level: {"event": {name: {"for": _time(_length_ns(dead, share))} for name, dead in moved}}
+        for level, share in ENDS.items()
+    }
+    return {"title": "when the network came back", "levels": list(ENDS), "level": levels}
+
+
+def write_spec(folder: Path, spec: Mapping[str, Any], inputs: ReplayInputs) -> Path:
+    """Write spec.toml and the messages of both ends into a new folder. Raises CaptureError."""
+    folder.mkdir(parents=True)
+    for end in (0, 1):
+        rows = list(_rows(inputs, end))
+        if len(rows) > MOST_ROWS:
+            raise CaptureError(
+                f"{END_NAMES[end]} sent {len(rows)} messages; a replay takes {MOST_ROWS}: give a part of the capture"
+            )
+        text = "".join(f"{at},{size},{stream}\n" for at, size, stream in rows)
+        (folder / f"{END_NAMES[end]}.csv").write_text("time_us,bytes,stream\n" + text)
+    path = folder / "spec.toml"
+    path.write_text(toml_text(spec))
+    return path
+
+
+def _rows(inputs: ReplayInputs, end: int) -> Iterator[tuple[int, int, int]]:
+    """When each message is due after the flow's start, in us. One that waited for an acknowledgement was there before
+    it.
+    """
+    messages: Sequence[SeenMessage] = inputs.messages[end]
+    due = [
+        (max(message.time_ns - inputs.start_ns - (HELD_NS if message.held else 0), 0) // 1000, message)
+        for message in messages
+    ]
+    for at, message in sorted(due, key=lambda each: each[0]):
+        yield at, message.size, message.stream
+    if not messages:  # a file needs one: it is due after the flow's end
+        yield (inputs.end_ns - inputs.start_ns + 2 * AFTER_NS) // 1000, 1, 0
+
+
+def _time(value_ns: float) -> str:
+    return format_quantity(Quantity("time", int(value_ns)))

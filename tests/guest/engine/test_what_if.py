@@ -1,0 +1,48 @@
+"""What `netwarp explain --what-if` says is what the original cell shows when it is run with the change."""
+
+from pathlib import Path
+from typing import Any
+
+import netwarp
+from netwarp.captures import read_captures
+from netwarp.captures.sctp.association import Association
+from netwarp.captures.sctp.stalls import association_course
+from netwarp.engine.what_if import what_if
+
+
+def outage(rto_min: str) -> dict[str, Any]:
+    """Messages at random gaps through an outage."""
+    messages = {"gaps": {"exponential": "400 ms"}, "sizes": "120 B"}
+    return {
+        "format": 1,
+        "name": "outage",
+        "duration": "16 s",
+        "node": {"a": {}, "b": {}},
+        "link": {"p1": {"between": ["a", "b"], "rtt": "20 ms"}},
+        "flow": {
+            "s": {
+                "from": "a", "to": "b", "protocol": "sctp", "paths": ["p1"], "stop": "15 s", "messages": messages,
+                "sender": {"rto_min": rto_min, "nodelay": True},
+            }
+        },
+        "event": {"cut": {"action": "cut", "link": "p1", "at": "6 s", "for": "700 ms"}},
+    }  # fmt: skip
+
+
+def sender_capture(run: netwarp.Run) -> Path:
+    (capture,) = run.path.glob("cells/*/capture/a-p1.pcap*")
+    return capture
+
+
+def test_the_answer_is_that_of_the_cell_with_the_change(tmp_path: Path) -> None:
+    field, truth = (netwarp.run(outage(rto), out=tmp_path / rto[0], report=False) for rto in ("1 s", "300 ms"))
+    found = what_if([*field.path.glob("cells/*")], ["a.rto_min=300 ms"], out=tmp_path / "w")
+    assert found.match.whole, found.match.parting
+    assert found.replays and found.changed and found.spec.is_file()
+    (stall,) = found.field[0].stalls
+    association = Association(read_captures([sender_capture(truth)]), 0)
+    begin_ns, end_ns = (int(association.row[name]) for name in ("first_ns", "last_ns"))
+    true_s = association_course(association, begin_ns, end_ns).waits_s[stall.tsn]
+    waits = [variant.courses[0].waits_s[stall.tsn] for variant in found.changed]
+    assert true_s < 0.9 * stall.wait_s, "the change matters"
+    assert 0.9 * min(waits) - 0.05 <= true_s <= 1.1 * max(waits) + 0.05

@@ -1,0 +1,71 @@
+"""`netwarp explain --what-if`: changes as they are said, values of inferred intervals, and the cell that is written."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from netwarp.captures import read_captures
+from netwarp.captures.explanation import Known
+from netwarp.captures.sctp.replay_inputs import View, replay_inputs
+from netwarp.core.errors import CaptureError, SpecError
+from netwarp.engine.replay_cell import Guess, repair_factor, replay_spec, roundest, settings_of, value_in, write_spec
+from netwarp.engine.what_if import read_changes, what_if
+from netwarp.experiment.study import load_experiment
+from support.captures import recorded
+
+
+def test_changes_of_both_ends() -> None:
+    assert read_changes(["b.rto_min=300 ms, a.sack_delay = 40 ms"]) == ({"sack_delay": "40 ms"}, {"rto_min": "300 ms"})
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("rto_min=300 ms", "is no setting of an end; a asked for the association, b answered; for example"),
+        ("b.rto_mon=300 ms", "is no setting of SCTP"),
+        ("b.rto_min=300", "rto_min=300: is no such value; for example rto_min="),
+        ("b.init_attempts=3", "b.init_attempts: only a, which asks, has this setting"),
+    ],
+)
+def test_a_wrong_change_is_told_with_a_right_one(text: str, words: str) -> None:
+    with pytest.raises(SpecError, match=words):
+        read_changes([text])
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high", "value"),
+    [
+        ("rto_min", 0.88, 1.01, 1.0),
+        ("rto_min", 0.266, 0.31, 0.3),
+        ("sack_delay", 0.0991, 0.122, 0.12),
+        ("association_max_retrans", 3, 5, 5),
+        ("association_max_retrans", 12, None, 12),
+        ("association_max_retrans", 2, None, 10),
+    ],
+)
+def test_the_value_of_an_interval(name: str, low: float, high: float | None, value: float) -> None:
+    unit = "" if name.startswith("assoc") else "s"
+    assert value_in(Known(0, name, low, high, unit, (), ())) == pytest.approx(value)
+
+
+def test_the_roundest_number_is_within() -> None:
+    assert roundest(0.4431, 0.4439, True) == pytest.approx(0.443, abs=1e-3)
+    assert roundest(3.0, 3.0, False) == 3
+
+
+def test_the_cell_of_a_recorded_failover_is_a_spec(tmp_path: Path) -> None:
+    inputs = replay_inputs([View(read_captures(recorded("bundle", "a", ("p1",))), 0)])
+    known = [Known(0, "rto_min", 0.1, 0.12, "s", (), ())]
+    settings = settings_of(known, inputs)
+    spec = replay_spec(inputs, Guess(settings))
+    if repair := repair_factor(inputs):
+        spec["factor"] = {"repair": repair}
+    path = write_spec(tmp_path / "cell", spec, inputs)
+    assert load_experiment(path).name == "what-if"
+    assert tomllib.loads(path.read_text())["flow"]["s"]["sender"]["rto_min"] == "120 ms"
+    assert (tmp_path / "cell" / "a.csv").read_text().count("\n") == len(inputs.messages[0]) + 1
+
+
+def test_without_an_association_there_is_no_answer() -> None:
+    with pytest.raises(CaptureError, match="no SCTP association is in there"):
+        what_if(recorded("tcp", "a", ("p1",)), ["a.rto_min=300 ms"])
