@@ -28,7 +28,7 @@ HOMES: dict[str, dict[str, tuple[tuple[str, ...], str]]] = {
     },
     "run": {
         "run": (("run",), "run an experiment and make its tables and report"),
-        "search": (("search",), "where in a box of factors a metric is largest or smallest"),
+        "search": (("search",), "where in a box of factors a metric is worst"),
         "shell": (("shell",), "a shell on a node of a cell's network, captures running"),
         "sctp": (("sctp",), "check the SCTP settings of two ends, products or files"),
         "calibrate": (("calibrate",), "measure what links do against what they were told"),
@@ -121,7 +121,7 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
         usage="netwarp [-h] [--version] [-v] COMMAND ...",
         description="Transport-protocol experiments on unmodified Linux kernels, in virtual time.\n"
         + "\n".join(listed),
-        epilog="-v says more on stderr, and of an error its traceback; --version: netwarp, its commit, the kernel.",
+        epilog="-v: more on stderr, tracebacks of errors; --version: commit, guest kernel.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         add_help=False,  # a line each of these would not fit 24 lines
     )

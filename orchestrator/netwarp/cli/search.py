@@ -26,7 +26,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Declare the command."""
     parser = commands.add_parser(
         "search",
-        help="where in a box of factors a metric is largest or smallest",
+        help="where in a box of factors a metric is worst",
         description="Runs the cells of an experiment in which a metric may be worst: each batch of points is chosen "
         "from what was measured before (docs/search.md). A point is a level of each factor of the box; its value is "
         "the worst of its cells.",
