@@ -11,6 +11,7 @@ from netwarp.core.errors import CaptureError
 from netwarp.engine.captures import explain_captures
 from netwarp.present.captures.explanation_words import explanation_text
 from support.captures import plain, recorded
+from support.tshark import tshark
 
 LINUX = {
     "rto_initial": 3.0,
@@ -89,3 +90,41 @@ def test_a_damaged_capture_is_explained_or_refused(name: str, link: str, tmp_pat
         with contextlib.suppress(CaptureError):
             for explained in explain_captures([tmp_path / "damaged.pcap"]).connections:
                 assert explanation_text(explained)
+
+
+def test_a_queue_that_the_sender_fills_is_no_sack_delay() -> None:
+    """Longer than 500 ms no SACK is put off (RFC 9260 6.2)."""
+    found = inferred(recorded("sctptest", "a", ("p1",)))
+    assert not [each for each in found.values() if each.name == "sack_delay"]
+
+
+def test_inits_to_two_addresses_in_turn_have_no_longest_timer() -> None:
+    """Linux doubles the timer when all addresses have been asked, so two in a row are of one length."""
+    found = list(inferred(recorded("osmo", "a", ("p1", "p2"))).values())
+    (first,) = [each for each in found if each.name == "rto_initial"]
+    assert first.low is not None and first.high is not None and first.low <= 3.0 <= first.high
+    assert "init_max_timeout" not in {each.name for each in found}
+
+
+def test_usrsctp_over_udp_is_read_as_any_other_stack() -> None:
+    """Packaged usrsctp, cut from its primary path: the other one gets new data when the path is given up, after
+    path_max_retrans of 5. Its timers are up to a tick of 10 ms early, which no kernel's are.
+    """
+    files = recorded("usrsctp", "a", ("p1", "p2"))
+    found = inferred(files)
+    threshold, floor = found[0, "failover_threshold"], found[0, "rto_min"]
+    assert (threshold.low, threshold.high) == (5, 5)
+    assert floor.low is not None and floor.high is not None
+    assert floor.low < 1.0 <= floor.high + 0.011
+
+
+@pytest.mark.parametrize("link", ["p1", "p2"])
+def test_sctp_in_udp_has_the_chunks_that_tshark_finds(link: str, tmp_path: Path) -> None:
+    """RFC 6951: every chunk with its type, of every packet."""
+    (packed,) = recorded("usrsctp", "a", (link,))
+    (tmp_path / "plain.pcap").write_bytes(plain(packed))
+    rows = tshark([tmp_path / "plain.pcap"], tmp_path, ["sctp.chunk_type"], "udp.port == 9899")
+    capture = read_captures([packed])
+    theirs = sorted(int(kind) for (kinds,) in rows for kind in kinds)
+    assert sorted(capture.chunks["type"].tolist()) == theirs
+    assert len(theirs) > 100

@@ -35,6 +35,7 @@ FLOOR = 1.5  # A timer longer than the round trips ask for by this factor is its
 GROWS = 1.6  # Of two timers in a row: less is no doubling, even if the first was late and the second was not
 SETTLED_RTO_NS = 1_000_000_000  # RTO.Min of RFC 9260 16
 ENOUGH = 5
+MOST_SACK_DELAY_NS = 500 * MS  # RFC 9260 6.2: no SACK is put off for longer
 ALONE_NS = 20 * MS  # After such a pause a packet meets no queue of its own connection
 OPEN = (None, None)
 USER_INITIATED = 12  # Cause of an ABORT that the application asked for (RFC 9260 3.3.10.12)
@@ -328,6 +329,8 @@ def _acknowledging(association: Association, end: int) -> Iterator[InferredSetti
             least_ns, _ = timer_bounds(float(late.since_last_ns[typical] - far), 0)
             if late.since_last_ns[above] > LATE * late.since_last_ns[typical] + 2 * margin + TICK_NS:
                 continue  # no timer: a queue, perhaps
+            if least_ns > MOST_SACK_DELAY_NS:
+                continue  # a queue, filled by the sender itself
             differ = int(late.since_last_ns[above] - late.since_last_ns[typical]) if far > near else 0
             delays.append((least_ns, float(late.since_first_ns[typical] - near + differ)))
             late_ns += late.time_ns[:10].tolist()
