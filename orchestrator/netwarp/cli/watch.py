@@ -22,7 +22,7 @@ from ..guestkernel import KernelBuild
 from ..guestkernel.asked import build_asked, parse_asked
 from ..present.pages.watch import watch_page
 from ..results.compared_numbers import ComparedNumber
-from ..results.watched import Bisected, ChangedCell, Watched, as_json
+from ..results.watched import Bisected, ChangedCell, Watched, as_json, headline
 from ..selftests.nipa import Origin, build_failure, write_result_file
 from ..store.run_dir import write_atomic
 from .kernel import Shown
@@ -201,11 +201,13 @@ def _print_tests(console: Console, watched: Watched) -> None:
 def _print_cells(console: Console, cells: tuple[ChangedCell, ...]) -> None:
     for number, cell in enumerate(cells[:SHOWN], 1):
         console.print(Text(f"{number:>2} {cell.name}", style="bold"))
-        said = [_number(one) for one in cell.numbers[:3]]
+        head = headline(cell)
+        named = list(dict.fromkeys([*cell.numbers[:2], *([] if head is None else [head])]))
+        said = [_number(one) for one in named]
         more = len(cell.numbers) - len(said)
         console.print("   " + "; ".join(said) + (f"; and {more} more" if more else ""))
         if cell.first:
-            console.print(f"   first: {cell.first}")
+            console.print(f"   first packet that differs {cell.first}")
     if len(cells) > SHOWN:
         console.print(f"... and {counted(len(cells) - SHOWN, 'more cell')} with numbers that changed")
 

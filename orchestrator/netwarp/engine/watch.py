@@ -245,7 +245,7 @@ def _shown(sides: tuple[Run, Run], levels: Levels) -> tuple[tuple[str | None, st
     if first is None:
         return ids, ""
     name, difference = first
-    return ids, f"at {name.replace('-', ' on ', 1)} {difference.words(t0_ns)}"
+    return ids, f"at {name.replace('-', ' on ', 1)}: {difference.words(t0_ns)}"
 
 
 def first_packet(a: CellDir, b: CellDir) -> tuple[str, PacketDifference] | None:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -164,21 +163,26 @@ def size_of(number: ComparedNumber) -> float:
     return abs(number.b - number.a) / most if most else 0.0
 
 
+def _place(number: ComparedNumber) -> tuple[int, float]:
+    """Where a number stands: by the size of its change; after those what was nothing or is, models' numbers last."""
+    metric = METRICS.get(number.metric)
+    model = metric is not None and metric.captured_at == "model"
+    return 2 if model else 0 if number.a and number.b else 1, -size_of(number)
+
+
 def ranked(numbers: Sequence[ComparedNumber]) -> tuple[ComparedNumber, ...]:
-    """The numbers by the size of their change; the headline metrics before the others, models' last."""
-
-    def place(number: ComparedNumber) -> tuple[int, float]:
-        metric = METRICS.get(number.metric)
-        group = 0 if number.metric in HEADLINE else 2 if metric is not None and metric.captured_at == "model" else 1
-        return group, -size_of(number)
-
-    return tuple(sorted(numbers, key=place))
+    """The numbers, the largest change first."""
+    return tuple(sorted(numbers, key=_place))
 
 
 def rank(cell: ChangedCell) -> tuple[int, float]:
-    """Where a cell stands in the list: by its largest change of a headline metric, those without one after them."""
-    head = [size_of(number) for number in cell.numbers if number.metric in HEADLINE]
-    return (0, -max(head)) if head else (1, -max((size_of(number) for number in cell.numbers), default=math.inf))
+    """Where a cell stands in the list: by its largest change."""
+    return _place(cell.numbers[0])
+
+
+def headline(cell: ChangedCell) -> ComparedNumber | None:
+    """The largest change of a metric that summaries show first."""
+    return next((number for number in cell.numbers if number.metric in HEADLINE), None)
 
 
 def changed_tests(a: Sequence[WatchedTest], b: Sequence[WatchedTest]) -> tuple[ChangedTest, ...]:

@@ -24,7 +24,7 @@ def test_two_releases_differ_where_the_receivers_window_does(
     [cell] = said["cells"]
     assert cell["levels"]["case"] == "window growth"
     # 6.12 and 7.3 measure the overhead of segments otherwise: the first packet of all is an ACK with another window
-    assert cell["first_packet"].startswith("at b on p1 packet 110, at 0.28338")
+    assert cell["first_packet"].startswith("at b on p1: packet 110, at 0.28338")
     assert cell["first_packet"].endswith("window: 299 in A, 296 in B")
     assert (out / "new/runs/1-watch/cells" / cell["new_cell"] / "cell.json").is_file()
     assert "window growth" in (out / "index.html").read_text()

@@ -29,6 +29,7 @@ from netwarp.results.watched import (
     WatchedTest,
     as_json,
     changed_tests,
+    headline,
     rank,
     ranked,
 )
@@ -64,7 +65,7 @@ def watched(**more: object) -> Watched:
     after = kernel("6.12+fix", *tests)
     cell = ChangedCell(
         "1-watch", "watch", (("case", "bulk <b>"),), ranked([number("completion_time_s", 1.0, 1.5)]),
-        "at b on p1 packet 7, at 0.1 s: window: 5 in A, 4 in B", ("bulk_r0_0", "bulk_r0_1"),
+        "at b on p1: packet 7, at 0.1 s: window: 5 in A, 4 in B", ("bulk_r0_0", "bulk_r0_1"),
     )  # fmt: skip
     run = ChangedRun(
         "1-watch", "watch", 29, Counter(changed=1, same=8), (Moved("case=cut", "COMPLETED", "FAILED"),), ()
@@ -106,14 +107,24 @@ def test_a_splat_is_read_from_a_console(tmp_path: Path) -> None:
     assert splat.text.startswith("WARNING: CPU: 0") and "tcp_ack" in splat.text
 
 
-def test_the_largest_change_stands_first_and_headlines_before_the_rest() -> None:
-    numbers = [number("packets", 10, 1000), number("theory_rto_low_s", 1, 9), number("outage_s", 1.0, 1.1)]
-    assert [each.metric for each in ranked(numbers)] == ["outage_s", "packets", "theory_rto_low_s"]
+def test_the_largest_change_stands_first_and_models_last() -> None:
+    numbers = [
+        number("theory_rto_low_s", 1, 9),
+        number("packets", 0, 5),
+        number("outage_s", 1.0, 1.1),
+        number("packets", 9, 90),
+    ]
+    assert [each.b for each in ranked(numbers)] == [90, 1.1, 5, 9]
     cells = [
         ChangedCell("r", "watch", (), ranked(each), "", (None, None))
-        for each in ([number("packets", 0, 5)], [number("outage_s", 1, 1.1)], [number("outage_s", 1, 2)])
+        for each in (
+            [number("packets", 0, 5)],
+            [number("outage_s", 1, 1.1)],
+            [number("packets", 1, 2), number("outage_s", 1, 1.3)],
+        )
     ]
     assert [each.numbers[0].b for each in sorted(cells, key=rank)] == [2, 1.1, 5]
+    assert [head and head.b for head in map(headline, cells)] == [None, 1.1, 1.3]
 
 
 def test_tests_of_one_source_alone_are_no_finding() -> None:
@@ -133,7 +144,7 @@ def test_the_page_says_what_changed_and_nothing_of_a_spec_is_markup() -> None:
     )
     text = re.sub(r"<[^>]+>", " ", page)
     for said in (
-        "at b on p1 packet 7",
+        "at b on p1: packet 7",
         "BUG: sleeping",
         "line 3",
         "COMPLETED",

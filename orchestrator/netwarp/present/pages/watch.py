@@ -10,7 +10,7 @@ from ...core.metrics.catalogue import METRICS
 from ...core.units import counted
 from ...core.version import __version__
 from ...results.compared_numbers import ComparedNumber
-from ...results.watched import ChangedCell, Watched, size_of
+from ...results.watched import ChangedCell, Watched, headline, size_of
 from ..comparison_words import amount
 from ..html import environment, url
 from .build import STATIC
@@ -37,6 +37,7 @@ def watch_page(watched: Watched) -> bytes:
     cells = [
         {
             "place": place, "cell": cell, "numbers": [_change(one) for one in cell.numbers],
+            "headline": _headline(cell),
             "captures": [_captures(side, cell, name) for side, name in zip(("base", "new"), cell.cells, strict=True)],
         }
         for place, cell in enumerate(watched.cells, 1)
@@ -103,6 +104,15 @@ def _change(one: ComparedNumber) -> Change:
         one, one.metric if metric is None else metric.title, amount(one.a, one.unit), amount(one.b, one.unit), change,
         round(100 * min(1.0, size_of(one)), 1),
     )  # fmt: skip
+
+
+def _headline(cell: ChangedCell) -> str:
+    """The largest change of a headline metric, where it is not the cell's largest: "goodput +65.0 %"."""
+    one = headline(cell)
+    if one is None or one is cell.numbers[0]:
+        return ""
+    change = _change(one)
+    return f"{change.title} {change.change or change.new}"
 
 
 def _captures(side: str, cell: ChangedCell, name: str | None) -> str:
