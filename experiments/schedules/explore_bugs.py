@@ -99,7 +99,7 @@ def alone(smallest: Path, bits: list[int], variants: list[str], place: Path) -> 
 def run(variants: list[str], bits: list[int], out: Path, **options: Any) -> None:
     """An exploration with these bugs on."""
     explore(
-        "schedules", files=FILES, kernel=KERNEL, only=["join" if variants == ["mptcp2"] else "handshake"],
+        "schedules", files=FILES, kernel=KERNEL, only=["join" if variants == ["mptcp2"] else "handshake", "transfer"],
         where={"variant": variants}, sets={SWITCH: switched(bits)}, out=out,
         progress=lambda event: say(event.text) if isinstance(event, Notice) else None, **options,
     )  # fmt: skip

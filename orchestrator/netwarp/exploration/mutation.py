@@ -51,7 +51,8 @@ def mutated(parent: Parent, others: Sequence[tuple[Change, ...]], draw: random.R
         elif what < 0.80:
             changes = joined(changes, [_fault(parent, draw)])
         else:
-            changes = joined(changes, _setting(parent.cell, draw))
+            for _ in range(1 + _geometric(draw)):  # much of a protocol needs several
+                changes = joined(changes, _setting(parent.cell, draw))
     return changes[-MOST_CHANGES:]
 
 

@@ -39,3 +39,10 @@ def test_plain_schedules_lose_packet_after_packet(tmp_path):
     plain = explored(tmp_path / "plain", jobs=2, plain=True)
     names = [[change["name"] for change in each["changes"]] for each in plain["corpus"]]
     assert names[:3] == [[], ["INIT"], ["INIT ACK"]]
+
+
+def test_what_an_earlier_exploration_kept_runs_again(tmp_path):
+    first = explored(tmp_path / "first", jobs=2, seed=5)
+    again = explored(tmp_path / "again", jobs=2, again=tmp_path / "first")
+    assert {each["cell"] for each in again["corpus"]} == {each["cell"] for each in first["corpus"]}
+    assert again["lines"]["reached"] <= first["lines"]["reached"]
