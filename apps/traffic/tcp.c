@@ -13,6 +13,7 @@
 #include "window_clamp.h"
 
 #include <errno.h>
+#include <linux/inet_diag.h>
 #include <linux/mptcp.h>
 #include <linux/tcp.h>
 #include <stdio.h>
@@ -41,6 +42,7 @@ struct tcp {
 	size_t at, end;	   /* payload in `out` that the kernel has not taken yet */
 	struct window_clamp clamp;
 	union address peer; /* of a sender's connection, once it has sampled it */
+	bool tells_nothing; /* its congestion control has no struct tcp_bbr_info */
 };
 
 /* MPTCP: the state of all subflows in one call. */
@@ -327,10 +329,26 @@ static bool tcp_admits(struct flow *flow)
 	       address_list_holds(&flow->config->peer, &peer.any, 1);
 }
 
+/*
+ * The kernel tells no kind with this, but of its structures only that of BBR, and what others put behind it,
+ * is so long (union tcp_cc_info).
+ */
+static const struct tcp_bbr_info *get_bbr_info(struct flow *flow, struct tcp_bbr_info *info)
+{
+	struct tcp *tcp = flow->state;
+	socklen_t len = sizeof(*info);
+
+	if (!tcp->tells_nothing &&
+	    (getsockopt(flow->fd, IPPROTO_TCP, TCP_CC_INFO, info, &len) || len < sizeof(*info)))
+		tcp->tells_nothing = true;
+	return tcp->tells_nothing ? NULL : info;
+}
+
 static void tcp_sample(struct flow *flow)
 {
 	struct tcp *tcp = flow->state;
 	socklen_t peer_len = sizeof(tcp->peer), len;
+	struct tcp_bbr_info bbr;
 	struct tcp_info info;
 
 	if (!tcp->peer.any.sa_family && getpeername(flow->fd, &tcp->peer.any, &peer_len))
@@ -338,7 +356,7 @@ static void tcp_sample(struct flow *flow)
 	ndjson_array_begin(&flow->out, "paths");
 	/* a closed connection has no peer any more */
 	if (tcp->peer.any.sa_family && get_info(flow, &info, &len) == 0 && info.tcpi_state != STATE_CLOSE)
-		tcp_info_write_path(&flow->out, &tcp->peer.any, &info, len);
+		tcp_info_write_path(&flow->out, &tcp->peer.any, &info, len, get_bbr_info(flow, &bbr));
 	ndjson_array_end(&flow->out);
 }
 
@@ -353,7 +371,7 @@ static void mptcp_sample(struct flow *flow)
 	ndjson_array_begin(&flow->out, "paths");
 	for (i = 0; i < count; i++)
 		tcp_info_write_path(&flow->out, (const struct sockaddr *)&sub.addresses[i].addrs.ss_remote,
-				    &sub.info[i], sub.full.size_tcpinfo_user);
+				    &sub.info[i], sub.full.size_tcpinfo_user, NULL);
 	ndjson_array_end(&flow->out);
 	tcp_info_write_mptcp(&flow->out, &sub.full.mptcp_info);
 }

@@ -4,6 +4,7 @@
 
 #include "address.h"
 
+#include <linux/inet_diag.h>
 #include <linux/mptcp.h>
 #include <string.h>
 
@@ -99,7 +100,7 @@ void tcp_info_write(struct ndjson *out, const struct tcp_info *info, size_t len)
 }
 
 void tcp_info_write_path(struct ndjson *out, const struct sockaddr *peer, const struct tcp_info *info,
-			 size_t len)
+			 size_t len, const struct tcp_bbr_info *bbr)
 {
 	ndjson_object_begin(out, NULL);
 	address_write(out, "address", peer);
@@ -114,6 +115,14 @@ void tcp_info_write_path(struct ndjson *out, const struct sockaddr *peer, const 
 	ndjson_uint(out, "rto_ns", (uint64_t)info->tcpi_rto * NS_PER_US);
 	ndjson_uint(out, "mtu_bytes", info->tcpi_pmtu);
 	tcp_info_write(out, info, len);
+	if (bbr) {
+		ndjson_object_begin(out, "bbr_info");
+		ndjson_uint(out, "bw_byte_s", (uint64_t)bbr->bbr_bw_hi << 32 | bbr->bbr_bw_lo);
+		ndjson_uint(out, "min_rtt_us", bbr->bbr_min_rtt);
+		ndjson_uint(out, "pacing_gain", bbr->bbr_pacing_gain);
+		ndjson_uint(out, "cwnd_gain", bbr->bbr_cwnd_gain);
+		ndjson_object_end(out);
+	}
 	ndjson_object_end(out);
 }
 

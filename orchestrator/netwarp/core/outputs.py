@@ -136,7 +136,9 @@ class Figure(Frozen, frozen=True):
         return self.kind in ("cdf", "box")
 
 
-SAMPLED = ("cwnd_bytes", "srtt_s", "ssthresh_bytes")
+SAMPLED = (
+    "cwnd_bytes", "srtt_s", "ssthresh_bytes", "bbr_bw_bit_s", "bbr_min_rtt_s", "bbr_pacing_gain", "bbr_cwnd_gain",
+)  # fmt: skip
 """Series of a cell that are the kernel's own word: samples that the flow's sender asks it for."""
 
 
@@ -156,6 +158,10 @@ SERIES = {
     "cwnd_bytes": "bytes",
     "srtt_s": "s",
     "ssthresh_bytes": "bytes",
+    "bbr_bw_bit_s": "bit/s",
+    "bbr_min_rtt_s": "s",
+    "bbr_pacing_gain": "ratio",
+    "bbr_cwnd_gain": "ratio",
     "goodput_bit_s": "bit/s",
     "throughput_bit_s": "bit/s",
     "packets_s": "packets/s",
@@ -163,7 +169,7 @@ SERIES = {
     "control_packets_s": "packets/s",
     **OF_WINDOWS,
 }
-"""Series of a cell (derived/series.json, windows.json) -> unit. The first three: the kernel's own word (SCTP's
+"""Series of a cell (derived/series.json, windows.json) -> unit. Those of SAMPLED: the kernel's own word (SCTP's
 threshold: traced).
 """
 OF_THE_CELL = ("jain_index", "running_flows")

@@ -15,7 +15,7 @@ from ..captures.time_spans import bin_s
 from ..core.errors import CaptureError, StoreError
 from ..core.metrics.catalogue import CELL_METRICS, METRICS, unit_of
 from ..core.metrics.expressions import evaluate, fill_in
-from ..core.metrics.packet_names import NoPackets, Packets
+from ..core.metrics.packet_names import Packets
 from ..core.types import BACK, Cell, Check, Flow, Measurement, reversed_flow
 from ..store import compressed
 from ..store.app_records import AppRecord, InForce, Summary, read_app_log
@@ -41,6 +41,7 @@ from .checks import (
 from .datagram_flows import datagram_flow_of, token_of
 from .event_rows import flow_events, timeline_events
 from .fairness import convergence_times, courses, windows_of
+from .flow_over_time import asked_of
 from .flow_packets import check_ports, packets_at_both_ends
 from .groups import flow_metrics, without_values
 from .groups.counters import agent_metrics, aqm_metrics, counted_at_end, cpu_metrics, mark_checks, policer_metrics
@@ -51,7 +52,6 @@ from .groups.messages import message_metrics
 from .groups.physics import lone_queue
 from .groups.traffic import datagram_metrics, datagrams_at
 from .kernel_samples import path_traces, read_samples, read_trace, trace_check, with_thresholds
-from .named_packets import NamedPackets
 from .observation import FlowObservation, moments_of, program_end, program_window, window_of
 from .packets_around_fault import packets_around_fault
 from .page_objects import pages_check
@@ -111,7 +111,7 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
         metrics, without[flow.name], clocks = within_clocks(flow.name, flow.paths, every, records.ready)
         checks += clocks
         of_flows[flow.name] = metrics
-        own, failed = _own_metrics(cell, flow, metrics, _named(results[flow.name].observation))
+        own, failed = _own_metrics(cell, flow, metrics, asked_of(results[flow.name].observation))
         measurements += _measurements(cell, flow, metrics | own)
         checks += results[flow.name].checks + failed
         if flow.program is not None and flow.protocol != "icmp":
@@ -119,7 +119,7 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
         elif (back := backs.get(flow.name)) is not None:
             found = _flow(cell, back, directory, points, records, span_ns, flow)
             metrics, without[back.name], clocks = within_clocks(back.name, back.paths, found.metrics, records.ready)
-            own, failed = _own_metrics(cell, back, metrics, _named(found.observation))
+            own, failed = _own_metrics(cell, back, metrics, asked_of(found.observation))
             measurements += _measurements(cell, back, metrics | own)
             checks += clocks + found.checks + failed
     others = group_metrics(cell, of_flows)
@@ -398,12 +398,6 @@ def _mss(records: list[AppRecord]) -> int | None:
     if value is None and summary is not None and summary.kernel.paths and summary.kernel.paths[0].tcp_info is not None:
         value = summary.kernel.paths[0].tcp_info.snd_mss_bytes
     return value or None
-
-
-def _named(observation: FlowObservation) -> Packets:
-    """The flow's packets by name, at its sender if that is captured; of a flow of datagrams none have a name."""
-    packets = observation.sender or observation.receiver
-    return NoPackets() if packets is None else NamedPackets(observation.flow.protocol, packets, observation.path_names)
 
 
 def _own_metrics(

@@ -20,7 +20,12 @@ from ..store.init_records import Trace
 from ..store.ndjson import of_kind
 
 NAN = float("nan")
-NUMBERS = ("t_s", "cwnd_bytes", "srtt_s", "ssthresh_bytes", "rto_s", "outstanding_packets", "outstanding_chunks")
+NUMBERS = (
+    "t_s", "cwnd_bytes", "srtt_s", "ssthresh_bytes", "rto_s", "outstanding_packets", "bbr_bw_bit_s", "bbr_min_rtt_s",
+    "bbr_pacing_gain", "bbr_cwnd_gain", "outstanding_chunks",
+)  # fmt: skip
+BBR_UNIT = 256
+"""A gain of 1 (net/ipv4/tcp_bbr.c)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +43,10 @@ class PathSamples:
     ssthresh_bytes: Floats
     rto_s: Floats
     outstanding_packets: Floats
+    bbr_bw_bit_s: Floats
+    bbr_min_rtt_s: Floats
+    bbr_pacing_gain: Floats
+    bbr_cwnd_gain: Floats
     outstanding_chunks: Floats
     states: tuple[tuple[float, str], ...] = ()
 
@@ -59,7 +68,8 @@ def read_samples(
             if path.state is not None and (not known or known[-1][1] != path.state):
                 known.append((t_s, str(path.state)))
         if sample.association is not None:
-            rows.setdefault("", []).append((t_s, NAN, NAN, NAN, NAN, NAN, sample.association.unacked_chunks))
+            nothing = (NAN,) * (len(NUMBERS) - 2)
+            rows.setdefault("", []).append((t_s, *nothing, sample.association.unacked_chunks))
     samples = {}
     for name, values in rows.items():
         table = np.array(values, dtype=np.float64)
@@ -68,14 +78,20 @@ def read_samples(
     return samples
 
 
-def _of_path(path: PathState) -> tuple[float, float, float, float, float]:
+def _of_path(path: PathState) -> tuple[float, ...]:
     """NUMBERS without the first and the last."""
+    bbr = (NAN,) * 4
+    if (info := path.bbr_info) is not None:
+        # without a sample yet the minimum is ~0
+        min_rtt_s = NAN if info.min_rtt_us == 0xFFFFFFFF else info.min_rtt_us / 1e6
+        bbr = (8.0 * info.bw_byte_s, min_rtt_s, info.pacing_gain / BBR_UNIT, info.cwnd_gain / BBR_UNIT)
     return (
         _number(path.cwnd_bytes),
         _number(path.srtt_ns or None) / 1e9,  # 0: the kernel has not measured one yet
         _number(path.ssthresh_bytes),
         _number(path.rto_ns) / 1e9,
         _number(path.tcp_info.unacked_packets if path.tcp_info is not None else None),
+        *bbr,
     )
 
 

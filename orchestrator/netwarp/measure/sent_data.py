@@ -240,8 +240,16 @@ def outstanding_of(flow: Flow, sender: FlowPackets) -> AckedData | None:
 
 
 def rounds(outstanding: AckedData, until_ns: int | None) -> Iterator[int]:
-    """Number of packets first sent in each round trip. A round ends when its first packet is acknowledged; the packets
-    sent from then on form the next one. Only rounds that ended by `until_ns`.
+    """Number of packets first sent in each round trip that ended by `until_ns`."""
+    for packets, end_ns in round_ends(outstanding):
+        if until_ns is not None and end_ns > until_ns:
+            return
+        yield packets
+
+
+def round_ends(outstanding: AckedData) -> Iterator[tuple[int, int]]:
+    """Packets first sent in each round trip, and its end (ns from T0). A round ends when its first packet is
+    acknowledged; the packets sent from then on form the next one.
     """
     known = np.maximum.accumulate(outstanding.acked_bytes)
     begin = 0
@@ -251,7 +259,7 @@ def rounds(outstanding: AckedData, until_ns: int | None) -> Iterator[int]:
             return
         end_ns = int(outstanding.acked_ns[covering])
         end = int(np.searchsorted(outstanding.sent_ns, end_ns, side="left"))
-        if end <= begin or (until_ns is not None and end_ns > until_ns):
+        if end <= begin:
             return
-        yield end - begin
+        yield end - begin, end_ns
         begin = end

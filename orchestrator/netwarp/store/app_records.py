@@ -66,9 +66,18 @@ class TcpInfo(msgspec.Struct, frozen=True, gc=False):
     unacked_packets: int
 
 
+class BbrInfo(msgspec.Struct, frozen=True, gc=False):
+    """INET_DIAG_BBRINFO of a congestion control that has it; gains are 1 at 256."""
+
+    bw_byte_s: int
+    min_rtt_us: int
+    pacing_gain: int
+    cwnd_gain: int
+
+
 class PathState(msgspec.Struct, frozen=True, gc=False):
     """A path (TCP's only one, an MPTCP subflow, an SCTP path) in the kernel's words; all but the address is None where
-    it says nothing. state: of SCTP; a number where it has no name. ssthresh_bytes: of TCP.
+    it says nothing. state: of SCTP; a number where it has no name. ssthresh_bytes, bbr_info: of TCP.
     """
 
     address: str
@@ -78,6 +87,7 @@ class PathState(msgspec.Struct, frozen=True, gc=False):
     srtt_ns: int | None = None
     rto_ns: int | None = None
     tcp_info: TcpInfo | None = None
+    bbr_info: BbrInfo | None = None
 
 
 class AssociationStatus(msgspec.Struct, frozen=True, gc=False):

@@ -247,6 +247,19 @@ def test_samples_are_taken_on_time(kernel: Path, tmp_path: Path) -> None:
     assert samples[0]["paths"][0]["srtt_ns"] == pytest.approx(401.5 * MS, abs=MS)
 
 
+def test_bbr_tells_its_bandwidth_and_gains_as_the_path_has_them(kernel: Path, tmp_path: Path) -> None:
+    """The rate is of IP packets, what BBR tells of payload: 1448 of 1500 bytes (struct tcp_bbr_info, TCP_CC_INFO)."""
+    cell = make_cell(
+        "tcp", shape=FAST, duration_ns=4 * S, stop_ns=3 * S, sender={"sample_interval_ns": 20 * MS, "congestion": "bbr"}
+    )
+    done = run(kernel, tmp_path, cell).well()
+    told = [sample["paths"][0]["bbr_info"] for sample in done.of("sender", "sample")]
+    assert FAST.rate_bit_s is not None
+    assert 8 * told[-1]["bw_byte_s"] == pytest.approx(FAST.rate_bit_s * 1448 / 1500, rel=0.01)
+    assert {each["pacing_gain"] for each in told[50:]} == {256, 320, 192}, "PROBE_BW: 1, 1.25, 0.75"
+    assert told[0]["pacing_gain"] == 739, "STARTUP: 2.885"
+
+
 def test_a_receiver_bound_to_nothing_takes_any_address(kernel: Path, tmp_path: Path) -> None:
     cell = make_cell("tcp", shape=FAST, total_bytes=100_000)
     done = run(kernel, tmp_path, cell, change=with_arguments("receiver", lambda words: without(words, "--bind"))).well()

@@ -184,7 +184,7 @@ def test_samples_get_the_threshold_of_the_trace() -> None:
     trace = path_traces(rows, two_path_cell().flows[0], {"10.0.0.129": "p1"}, None, 0)
     t_s = np.array([0.0015, 0.002, 0.9])
     none = np.full(3, np.nan)
-    samples = {name: PathSamples(t_s, t_s, none, none, none, none, none) for name in ("p1", "p2")}
+    samples = {name: PathSamples(t_s, t_s, *(none,) * 9) for name in ("p1", "p2")}
     found = with_thresholds(samples, trace)
     assert found["p1"].ssthresh_bytes[:2].tolist() == [30.0, 30.0]
     assert np.isnan(found["p1"].ssthresh_bytes[2])

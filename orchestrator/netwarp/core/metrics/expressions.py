@@ -13,6 +13,7 @@ from typing import TypeGuard
 from ..errors import CaptureError
 from ..numbers import given
 from ..units import QuantityError, parse_quantity
+from .flow_functions import ARGUMENTS, OF_THE_KERNEL, arguments_problem
 from .packet_names import MOST_NAMES, Packets, names_problem
 
 OF_THE_CELL = "duration_s"
@@ -34,15 +35,15 @@ _BINARY: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Pow: operator.pow,
 }
 _FUNCTIONS: dict[str, Callable[[list[float]], float]] = {"min": min, "max": max}
-_ALLOWED = "numbers, names, + - * / **, min, max, at, count and brackets"
+_ALLOWED = f"numbers, names, + - * / **, min, max, at, count, {', '.join(ARGUMENTS)} and brackets"
 
 
 def expression_problem(
     text: str, known: set[str], parameters: Mapping[str, str], hint: Callable[[str, Iterable[str]], str]
 ) -> str | None:
     """The reason why a text is not a valid expression, or None. Allowed are numbers, known names, `{parameter}`,
-    + - * / **, min, max, at and count of packets (packet_names.py), and brackets. A name means one thing: one that
-    could also be a parameter with its unit is refused.
+    + - * / **, min, max, at and count of packets (packet_names.py), functions of time (flow_functions.py), and
+    brackets. A name means one thing: one that could also be a parameter with its unit is refused.
 
     hint: text to append to the message about an unknown name.
     """
@@ -63,6 +64,7 @@ def expression_problem(
     bare = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     bare |= {id(node.value) for node in nodes if _of_flow(node)}
     texts = {id(each) for node in nodes if isinstance(node, ast.Call) and _packets_of(node) for each in node.args}
+    texts |= {id(call.args[0]) for call, name in map(_of_time, nodes) if call and name == OF_THE_KERNEL and call.args}
     for node in nodes:
         if isinstance(node, ast.Attribute) and _of_flow(node):
             if node.attr not in known:
@@ -78,6 +80,9 @@ def expression_problem(
         elif (names := _packets_of(node)) is not None:
             if (wrong := names_problem(*names)) is not None:
                 return wrong
+        elif (call := _of_time(node)[0]) is not None:
+            if (wrong := arguments_problem(_of_time(call)[1], len(call.args), _series(call))) is not None:
+                return wrong
         elif not isinstance(node, ast.Name) and not _allowed(node) and id(node) not in texts:
             return f"'{text}': only {_ALLOWED}"
     return None
@@ -90,6 +95,22 @@ def _packets_of(node: ast.AST) -> tuple[str, list[str]] | None:
             names = [each.value for each in arguments if isinstance(each, ast.Constant) and isinstance(each.value, str)]
             if len(names) == len(arguments) and 1 <= len(names) <= MOST_NAMES[function]:
                 return function, names
+    return None
+
+
+def _of_time(node: ast.AST) -> tuple[ast.Call | None, str]:
+    """The call of a function of time, and its name; None: it is something else."""
+    match node:
+        case ast.Call(func=ast.Name(id=function), keywords=[]) if function in ARGUMENTS:
+            return node, function
+    return None, ""
+
+
+def _series(node: ast.AST) -> str | None:
+    """The text with which a call begins."""
+    match node:
+        case ast.Call(args=[ast.Constant(value=str() as text), *_]):
+            return text
     return None
 
 
@@ -145,6 +166,16 @@ def _value(node: ast.expr, names: Mapping[str, float | None], packets: Packets |
             raise ValueError("it names packets, which are in the captures alone: netwarp analyze RUN_DIR")
         function, of = asked
         found = packets.at(*of) if function == "at" else packets.count(*of)
+        if found is None:
+            raise _NoValue
+        return found
+    call, of_time = _of_time(node)
+    if call is not None:
+        if packets is None:
+            raise ValueError(f"{of_time} is of packets, which are in the captures alone: netwarp analyze RUN_DIR")
+        series = _series(call) or ""
+        numbers = [_value(operand, names, packets) for operand in (call.args[1:] if series else call.args)]
+        found = packets.over_time(of_time, numbers, series)
         if found is None:
             raise _NoValue
         return found

@@ -84,6 +84,9 @@ class Packets(Protocol):
     def count(self, kind: str, after: str | None = None, before: str | None = None) -> float | None:
         """How many packets of a kind passed after one packet and before another; None if one is not there."""
 
+    def over_time(self, function: str, numbers: list[float], series: str) -> float | None:
+        """The value of a function of time (flow_functions.py); None: there is none."""
+
 
 class NoPackets:
     """Of a flow of which no packet has a name: datagrams, or a flow that was not captured."""
@@ -92,4 +95,7 @@ class NoPackets:
         """None."""
 
     def count(self, kind: str, after: str | None = None, before: str | None = None) -> float | None:
+        """None."""
+
+    def over_time(self, function: str, numbers: list[float], series: str) -> float | None:
         """None."""
