@@ -34,9 +34,10 @@ from ..exploration.oracles import Seen, Wrong, wrongs
 from ..exploration.promises import broken
 from ..exploration.specs import EXPLORED, cell_of, root_of, text_of
 from ..guestkernel import KernelBuild, load_recipe
-from ..guestkernel.build import KEPT, find_build
+from ..guestkernel.build import find_build
 from ..guestkernel.cache import find_named
 from ..guestkernel.coverage import label_of
+from ..guestkernel.variant import KEPT
 from ..plan.schedules import undisturbed
 from ..plan.types import Level, Plan, PlannedFactor
 from ..results import Results

@@ -21,7 +21,7 @@ from .congestion import check_congestion
 from .recipe import Patch, Recipe, explain, is_known, load_recipe, parse_config, unmet
 from .source import KernelSource, file_sha256, find_source, release_of, unpack
 from .tool_run import Progress, Runner
-from .variant import PLAIN, Variant
+from .variant import KEPT, PLAIN, Variant
 
 _TOOLS = ("make", "gcc", "ld", "flex", "bison", "bc", "tar", "xz", "patch", "strip")
 CCACHE = Path("/usr/lib/ccache")
@@ -29,8 +29,6 @@ CCACHE = Path("/usr/lib/ccache")
 _HEADERS_TOOLS = ("make", "gcc", "tar", "xz")
 HEADERS_ARCHES = ("x86", "arm64")
 """As the kernel's makefiles call them."""
-KEPT = "kept"
-"""The directory beside a kernel of the files that a variant keeps."""
 _HEADERS_SIGN = "linux/sctp.h"
 _HEADERS_BYTES = 300_000_000
 

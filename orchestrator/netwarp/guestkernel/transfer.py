@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 
 from ..core.errors import KernelError
 from .cache import RECORD, WHEELS, KernelBuild, install, kernels_dir, read_build, workspace
+from .variant import KEPT
 
 PARTS = ("linux", RECORD, "config", "include")
 """Of a kernel's directory; without the log of its build, which names places of the machine that built it."""
@@ -40,7 +41,7 @@ def export_kernel(build: KernelBuild, file: Path) -> None:
             gzip.GzipFile("", "wb", 6, sink, mtime=0) as packed,
             tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
         ):
-            for part in PARTS:
+            for part in (*PARTS, *([KEPT] if (folder / KEPT).is_dir() else [])):
                 archive.add(folder / part, f"{build.key}/{part}", filter=_plain)
         os.replace(temporary, file)
     except OSError as error:
@@ -112,7 +113,7 @@ def _key(file: Path, members: list[tarfile.TarInfo]) -> str:
     tops = set()
     for member in members:
         parts = PurePosixPath(member.name).parts
-        ours = len(parts) > 1 and parts[1] in PARTS and ".." not in parts and not member.name.startswith("/")
+        ours = len(parts) > 1 and parts[1] in (*PARTS, KEPT) and ".." not in parts and not member.name.startswith("/")
         if not ours or not (member.isdir() or member.isreg()):
             raise KernelError(f"{file}: holds {member.name!r}, which no kernel has; it was not exported by netwarp")
         tops.add(parts[0])

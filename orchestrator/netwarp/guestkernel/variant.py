@@ -19,6 +19,8 @@ from .recipe import ConfigOption, Patch, Recipe, kernel_folder, parse_config, pa
 
 DEBUG = "debug"
 """The label of the kernel with checks."""
+KEPT = "kept"
+"""The directory beside a kernel with the files that its variant keeps."""
 _NOT_IN_LABELS = re.compile(r"[^A-Za-z0-9_.-]")
 
 

@@ -35,6 +35,14 @@ def test_it_is_the_same_on_the_other_machine(build: KernelBuild, tmp_path: Path)
     assert sorted(path.name for path in kernels_dir().iterdir()) == [".lock", build.key]
 
 
+def test_what_a_variant_keeps_comes_with_it(build: KernelBuild, tmp_path: Path) -> None:
+    notes = build.binary.parent / "kept" / "net" / "sctp" / "input.gcno"
+    notes.parent.mkdir(parents=True)
+    notes.write_bytes(b"graph")
+    export_kernel(build, tmp_path / "k.tar.gz")
+    assert (import_kernel(tmp_path / "k.tar.gz").binary.parent / "kept/net/sctp/input.gcno").read_bytes() == b"graph"
+
+
 def repacked(file: Path, change: Callable[[tarfile.TarInfo, bytes], tuple[tarfile.TarInfo, bytes] | None]) -> None:
     """Change the members of an exported file."""
     members = []
