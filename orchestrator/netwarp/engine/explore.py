@@ -328,7 +328,9 @@ class _Search:
         console = directory.console.read_text(errors="replace") if directory.console.exists() else ""
         kept = read_kept(directory.counters, self.objects) if compressed.exists(directory.counters) else None
         values = {(row.flow, row.metric): row.value for row in results.by_cell[cell.id] if row.value is not None}
-        return Seen(results.outcomes[cell.id], console, kept, values)
+        outcome = results.outcomes[cell.id]
+        in_time = outcome.virtual_s is None or outcome.virtual_s < cell.duration_ns / 1e9
+        return Seen(outcome, console, kept, values, in_time)
 
     def _wrongs(
         self, root: int, changes: tuple[Change, ...], cell: Cell, seen: Seen, results: Results

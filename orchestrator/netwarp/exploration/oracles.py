@@ -43,12 +43,16 @@ class Wrong:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a cell left: how it ended, its console, what its kernel holds, its metrics (flow, name) -> value."""
+    """What a cell left: how it ended, its console, what its kernel holds, its metrics (flow, name) -> value.
+
+    in_time: its flows were over before its duration was. A slow one is cut off, and what it lacks says nothing.
+    """
 
     outcome: CellOutcome
     console: str
     kept: Kept | None
     values: Mapping[tuple[str, str], float]
+    in_time: bool = True
 
 
 def wrongs(seen: Seen, root: Seen, changes: Sequence[Change]) -> Iterator[Wrong]:
@@ -56,7 +60,8 @@ def wrongs(seen: Seen, root: Seen, changes: Sequence[Change]) -> Iterator[Wrong]
     yield from _splats(seen)
     yield from _ending(seen, changes)
     yield from _left(seen, root)
-    yield from _delivery(seen, changes)
+    if seen.in_time:
+        yield from _delivery(seen, changes)
 
 
 def _splats(seen: Seen) -> Iterator[Wrong]:
@@ -74,7 +79,7 @@ def _ending(seen: Seen, changes: Sequence[Change]) -> Iterator[Wrong]:
         yield Wrong("gave up", f"after few losses: {reason}", mark)
     elif outcome is Outcome.FAILED and "without an end record" in reason:
         yield Wrong("crash", reason, mark)
-    elif outcome is Outcome.INVALID and not reason.startswith(OF_THE_BENCH) and not _may_drop(changes):
+    elif outcome is Outcome.INVALID and seen.in_time and not (reason.startswith(OF_THE_BENCH) or _may_drop(changes)):
         yield Wrong("invalid", reason, mark)
 
 

@@ -122,11 +122,11 @@ def test_a_finding_is_made_small():
 NOTHING_LEFT = {"waited_ns": "0", "sctp": "assoc: 0\nchunk: 0\n", "slabs": "TCP 0\n"}
 
 
-def seen(outcome=Outcome.COMPLETED, reason="", console="", texts=None, values=None):
+def seen(outcome=Outcome.COMPLETED, reason="", console="", texts=None, values=None, in_time=True):
     kept = Kept(
         {}, texts if texts is not None else {"waited_ns": "0", "sctp": "assoc: 0\nchunk: 0\n", "slabs": "TCP 0\n"}
     )
-    return Seen(CellOutcome(outcome, reason, 1.0, 1.0), console, kept, values or {})
+    return Seen(CellOutcome(outcome, reason, 1.0, 1.0), console, kept, values or {}, in_time)
 
 
 @pytest.mark.parametrize(
@@ -143,6 +143,8 @@ def seen(outcome=Outcome.COMPLETED, reason="", console="", texts=None, values=No
         (seen(values={("f", "undelivered_bytes"): 100.0}), [CUT], "payload"),
         (seen(values={("f", "undelivered_bytes"): 100.0, ("f", "aborts"): 1.0}), [CUT], None),
         (seen(values={("f", "aborts"): 1.0}), [LOST], "promise"),
+        (seen(Outcome.INVALID, "payload f: application 3 B"), [CUT], "invalid"),
+        (seen(Outcome.INVALID, "payload f: application 3 B", in_time=False), [CUT], None),
         (seen(), [LOST], None),
     ],
 )  # fmt: skip
