@@ -12,16 +12,25 @@ if ! command -v apt-get >/dev/null; then
 	exit 1
 fi
 
+# What no suite of this system has is left out (ngtcp2 is not in every one).
+find_known() {
+	mapfile -t known < <(for name in "${wanted[@]}"; do if apt-cache show "$name" >/dev/null 2>&1; then echo "$name"; fi; done)
+}
+find_known
+if [ "${#known[@]}" -lt "${#wanted[@]}" ] && [ "$(id -u)" = 0 ]; then
+	apt-get -q update
+	find_known
+fi
+[ "${#known[@]}" -gt 0 ] || { echo "apt knows no such packages: ${wanted[*]}; as root: apt-get update" >&2; exit 1; }
 # A simulated installation names what is missing; it needs no root.
 missing() {
-	LC_ALL=C apt-get -s -q install --no-install-recommends "${wanted[@]}" | awk '$1 == "Inst" { print $2 }'
+	LC_ALL=C apt-get -s -q install --no-install-recommends "${known[@]}" | awk '$1 == "Inst" { print $2 }'
 }
-if ! names=$(missing 2>/dev/null); then
-	[ "$(id -u)" = 0 ] || { echo "apt knows no such packages: ${wanted[*]}; as root: apt-get update" >&2; exit 1; }
-	apt-get -q update
-	names=$(missing)
-fi
-mapfile -t names < <(printf '%s\n' "${wanted[@]}" $names | sort -u)
+names=$(missing)
+for name in "${wanted[@]}"; do
+	case " ${known[*]} " in *" $name "*) ;; *) echo "apt knows no package $name: cells that need it are UNSUPPORTED" >&2 ;; esac
+done
+mapfile -t names < <(printf '%s\n' "${known[@]}" $names | sort -u)
 
 echo "Unpacking packages into $root: ${names[*]}"
 # what was unpacked before stays until the new one is whole

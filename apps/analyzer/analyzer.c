@@ -16,6 +16,7 @@
 #include "flow.h"
 #include "identity.h"
 #include "mappings.h"
+#include "quic.h"
 #include "sctp.h"
 #include "source.h"
 #include "tcp.h"
@@ -223,8 +224,10 @@ static __attribute__((noinline)) void take_other(struct nwa *a, const struct pac
 						 uint8_t path_direction, bool whole, const struct findings *f)
 {
 	conversation_count(a, p, path, path_direction, whole, f);
-	if (whole)
+	if (whole) {
 		datagram_take(a, p, path, path_direction);
+		quic_take(a, p, path, path_direction);
+	}
 }
 
 static void take_packet(struct nwa *a, uint32_t source)

@@ -135,6 +135,25 @@ static void check_rows(const struct nwa *a)
 		MUST(option[i].flow < flows && option[i].path < paths && option[i].length >= 3);
 }
 
+/* QUIC packets of a datagram follow each other in it, and do not leave it. */
+static void check_quic(const struct nwa *a)
+{
+	uint64_t n, paths, packets;
+	const struct nwa_quic *row = rows(a, nwa_table_quic, &n);
+	const struct nwa_packet *packet = rows(a, nwa_table_packets, &packets);
+
+	(void)rows(a, nwa_table_paths, &paths);
+	for (uint64_t i = 0; i < n; i++) {
+		MUST(row[i].path < paths && row[i].packet < packets && row[i].kind <= NWA_QUIC_SHORT);
+		MUST(row[i].bytes);
+		MUST(packet[row[i].packet].marks & NWA_MARK_REASSEMBLED ||
+		     row[i].offset + row[i].bytes < packet[row[i].packet].ip_bytes);
+		if (i && row[i].offset)
+			MUST(row[i].packet == row[i - 1].packet &&
+			     row[i].offset == row[i - 1].offset + row[i - 1].bytes);
+	}
+}
+
 /* What a sender has sent is a sorted set of disjoint ranges. */
 static void check_ranges(const struct nwa *a)
 {
@@ -283,6 +302,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_sources(a);
 		check_totals(a);
 		check_rows(a);
+		check_quic(a);
 	}
 	check_ranges(a);
 	check_mappings(a);

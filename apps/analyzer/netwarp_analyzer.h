@@ -22,7 +22,7 @@
 
 #include <stdint.h>
 
-#define NWA_ABI	    10
+#define NWA_ABI	    11
 #define NWA_UNKNOWN INT64_MIN
 #define NWA_NONE    UINT32_MAX
 
@@ -303,6 +303,29 @@ typedef uint8_t nwa_b1;
 	F(u2, destination_port)                                                                              \
 	F(u1, path_direction)
 
+/*
+ * one row a QUIC packet that a datagram of UDP would hold if it is QUIC, by its header alone. Connection ids:
+ * the first 16 bytes, and the 17th to the 20th (most significant first), 0 where it is shorter
+ */
+#define NWA_QUIC(F, P, B)                                                                                    \
+	F(i8, time_ns)                                                                                       \
+	B(dcid) /* of a short header: the 20 bytes behind the first, as far as they are there */             \
+	B(scid)                                                                                              \
+	F(u4, dcid_rest)                                                                                     \
+	F(u4, scid_rest)                                                                                     \
+	F(u4, version) /* 0 in a short header */                                                             \
+	F(u4, packet)                                                                                        \
+	F(u4, path)                                                                                          \
+	F(u4, offset) /* in the payload of UDP */                                                            \
+	F(u4, bytes)                                                                                         \
+	F(u2, source_port)                                                                                   \
+	F(u2, destination_port)                                                                              \
+	F(u1, kind) /* NWA_QUIC_* */                                                                         \
+	F(u1, dcid_bytes)                                                                                    \
+	F(u1, scid_bytes)                                                                                    \
+	F(b1, spin)                                                                                          \
+	F(u1, path_direction)
+
 /* one row an error cause of an ABORT or ERROR chunk (RFC 9260 3.3.10) */
 #define NWA_CAUSE(F, P, B)                                                                                   \
 	F(i8, time_ns)                                                                                       \
@@ -354,7 +377,8 @@ typedef uint8_t nwa_b1;
 	T(identities, identity, NWA_IDENTITY)                                                                \
 	T(causes, cause, NWA_CAUSE)                                                                          \
 	T(mptcp_options, mptcp_option, NWA_MPTCP_OPTION)                                                     \
-	T(datagrams, datagram, NWA_DATAGRAM)
+	T(datagrams, datagram, NWA_DATAGRAM)                                                                 \
+	T(quic, quic, NWA_QUIC)
 
 #define NWA_F(type, name) nwa_##type name;
 #define NWA_P(type, name) nwa_##type name[2];
@@ -393,6 +417,17 @@ enum nwa_tunnel_kind {
 	NWA_TUNNEL_GENEVE,
 	NWA_TUNNEL_GTP_U
 };
+
+enum nwa_quic_kind {
+	NWA_QUIC_INITIAL,
+	NWA_QUIC_ZERO_RTT,
+	NWA_QUIC_HANDSHAKE,
+	NWA_QUIC_RETRY,
+	NWA_QUIC_VERSION_NEGOTIATION,
+	NWA_QUIC_OTHER_VERSION, /* only what RFC 8999 promises of all versions is known */
+	NWA_QUIC_SHORT		/* 1-RTT */
+};
+#define NWA_QUIC_CID_UNKNOWN 255 /* dcid_bytes of a short header */
 
 enum nwa_option_seen {
 	NWA_OPTION_MSS = 1,

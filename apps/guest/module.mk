@@ -10,4 +10,4 @@ LIBRARIES += seed.so
 seed.so_SRC := guest/seed.c guest/capture_slots.c
 # preloaded into the user's programs in virtual time: one that spins on the clock is put to sleep
 LIBRARIES += program-clock.so
-program-clock.so_SRC := guest/program_clock.c
+program-clock.so_SRC := guest/program_clock.c guest/program_random.c

@@ -328,6 +328,35 @@ def lying_headers() -> list[bytes]:
     return [bytes(ETHER / packet) for packet in packets]
 
 
+def quic() -> list[bytes]:
+    """Datagrams of QUIC with every kind of packet, alone and together, and with lengths that lie."""
+    ids = b"\x08" + bytes(range(8)) + b"\x14" + bytes(range(20))
+    version = {1: b"\0\0\0\1", 2: bytes.fromhex("6b3343cf"), 7: b"\0\0\0\7"}
+    length = b"\x40\x50" + bytes(80)
+    initial = b"\xc0" + version[1] + ids + b"\x03abc" + length
+    zero_rtt, handshake = b"\xd0" + version[1] + ids + length, b"\xe0" + version[1] + ids + length
+    retry = b"\xf0" + version[1] + ids + b"token" + bytes(16)
+    short = b"\x60" + bytes(range(8)) + bytes(30)
+    payloads = [
+        initial + handshake + short,
+        initial + zero_rtt,
+        retry,
+        b"\xf0" + version[1] + ids + b"short",
+        b"\xd0" + version[2] + ids + b"\x03abc" + length,
+        b"\xc0" + version[7] + b"\xff" + bytes(255) + b"\xff" + bytes(255) + bytes(9),
+        b"\x80\0\0\0\0" + ids + version[1] + version[2],
+        short,
+        initial + bytes(100),
+        b"\xc0" + version[1] + ids + b"\xff" + bytes(7) + length,
+        b"\xe0" + version[1] + ids + b"\xff" * 8 + bytes(20),
+        b"\xe0" + version[1] + b"\x15" + bytes(21) + b"\0" + length,
+        b"",
+        b"\xc0",
+        b"\0",
+    ]
+    return [bytes(ETHER / ip / UDP(sport=443, dport=9) / payload) for ip in (V4, V6) for payload in payloads]
+
+
 def blocks(order: str) -> bytes:
     """A pcapng file with every block, two sections, lies in options, simple and old packets."""
     w, other = Writer(order), Writer(">" if order == "<" else "<")
@@ -367,6 +396,7 @@ def captures() -> dict[str, bytes]:
         ("connection", connection()),
         ("fragments", fragments()),
         ("headers", lying_headers()),
+        ("quic", quic()),
         ("tunnels", tunnels()),
     ):
         found[name] = pcap([(n, frame) for n, frame in enumerate(frames)])

@@ -14,7 +14,7 @@ from .arrays import spread
 from .native import CHECKSUMS, UNFINISHED, Bools, CoreHandle, Ints, Rows
 
 TOTAL_TABLES = ("sources", "interfaces", "paths", "flows", "flow_paths", "tunnels", "conversations")
-# The tables kept unless others are asked for: all but `identities` and `datagrams`
+# The tables kept unless others are asked for: all but `identities`, `datagrams` and `quic`
 ROW_TABLES = ("packets", "segments", "chunks", "sacks", "blocks", "inits", "addresses", "causes", "mptcp_options")
 CLEAR_NS = 1_000_000  # Of a shorter round trip a host's own times are as large a part as the way
 NEAR = 0.25  # A capture point nearer than this share of the round trip to one end counts as at that end
@@ -51,6 +51,7 @@ class Capture:
     causes: Rows
     mptcp_options: Rows
     datagrams: Rows
+    quic: Rows
 
     @property
     def first_ns(self) -> int:
@@ -100,7 +101,7 @@ def read_captures(
     return Capture(
         files=handle.files,
         trouble=tuple(handle.trouble(source) for source in range(len(handle.files))),
-        **{name: handle.rows(name) for name in (*TOTAL_TABLES, *ROW_TABLES, "identities", "datagrams")},
+        **{name: handle.rows(name) for name in (*TOTAL_TABLES, *ROW_TABLES, "identities", "datagrams", "quic")},
     )
 
 

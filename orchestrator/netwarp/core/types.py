@@ -19,8 +19,8 @@ from .link_types import SIDES, DirectionName, Link, LinkImpairment
 from .messages import Messages
 
 NodeKind = Literal["host", "router", "switch"]
-Protocol = Literal["tcp", "sctp", "mptcp", "udp", "icmp"]
-"""netwarp's own apps speak all but ICMP, programs of the user's all but MPTCP."""
+Protocol = Literal["tcp", "sctp", "mptcp", "udp", "quic", "icmp"]
+"""netwarp's own apps speak all but QUIC and ICMP, programs all but MPTCP."""
 Action = Literal[
     "cut", "blackhole", "link", "repair", "change", "stop_reading", "restart", "address", "mtu", "forget"
 ]  # fmt: skip
@@ -95,8 +95,8 @@ class PrimarySwitch(Frozen, frozen=True):
 
 
 class Program(Frozen, frozen=True):
-    """A program of the user's own instead of netwarp's sender and receiver: argument lists, with `{to}` etc. not yet
-    filled in.
+    """A program of the user's own, or of QUIC, instead of netwarp's sender and receiver: argument lists, with `{to}`
+    etc. not yet filled in.
 
     receiver: empty: nothing runs there. listens: the end that is started before T0; the other, which connects, is
     started at the flow's start. ready: the text that the first writes to its stdout once it listens ("": do not wait).
@@ -188,8 +188,8 @@ class Flow(Frozen, frozen=True):
 
     @property
     def is_datagrams(self) -> bool:
-        """True if its packets carry no sequence numbers of a transport: of UDP and ICMP."""
-        return self.protocol in ("udp", "icmp")
+        """True if its packets show no sequence numbers of a transport: of UDP, of QUIC (encrypted) and of ICMP."""
+        return self.protocol in ("udp", "quic", "icmp")
 
 
 BACK = ".back"

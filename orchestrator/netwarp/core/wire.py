@@ -5,7 +5,7 @@ in Python that has them.
 from __future__ import annotations
 
 ICMP, TCP, UDP, ICMPV6, SCTP = 1, 6, 17, 58, 132
-IP_PROTOCOLS = {"tcp": TCP, "mptcp": TCP, "sctp": SCTP, "udp": UDP, "icmp": ICMP}
+IP_PROTOCOLS = {"tcp": TCP, "mptcp": TCP, "sctp": SCTP, "udp": UDP, "quic": UDP, "icmp": ICMP}
 """A flow's protocol -> the protocol number in the IP header (over IPv6 icmp is ICMPV6)."""
 
 ETHERNET_HEADER_BYTES = 14

@@ -194,7 +194,7 @@ FLOW: dict[str, Field] = {
     "count": Field("integer", "50", low=1, high=MOST_FLOWS),
     "classes": Field("open", '{ mice = "100 kB", elephants = "1 GB" }'),
     "arrivals": Field("table", ARRIVALS_EXAMPLE, fields=ARRIVALS),
-    "protocol": Field("choice", '"sctp"', choices=("tcp", "sctp", "mptcp", "udp", "icmp")),
+    "protocol": Field("choice", '"sctp"', choices=("tcp", "sctp", "mptcp", "udp", "quic", "icmp")),
     "program": Field("open", '"iperf3"', fields=PROGRAM),
     "page": Field("table", '{ objects = { count = 5, size = "13.5 kB" } }', fields=PAGE),
     "paths": Field("names", '["p1", "p2"]', fields=PATH),

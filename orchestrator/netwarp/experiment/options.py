@@ -84,7 +84,7 @@ OPTIONS: dict[str, Option] = {
     "rcvbuf": Option("rcvbuf_bytes", _BUFFER, _ANY),
     "sndbuf": Option("sndbuf_bytes", _BUFFER, _ANY),
     "window_clamp": Option("window_clamp_bytes", _WINDOW, ("tcp",), ("receiver",)),
-    "congestion": Option("congestion", Field("name", '"reno"'), _TCP),
+    "congestion": Option("congestion", Field("name", '"reno"'), (*_TCP, "quic")),
     "mss": Option("mss_bytes", quantity("data", example='"1460 B"', low=88, high=32767), ("tcp", "sctp")),
     "nodelay": Option("nodelay", _SWITCH),
     "initial_window": Option(

@@ -1,4 +1,4 @@
-"""Reads programs of the user's own as flows: `program = "iperf3"`, or argument lists.
+"""Reads programs as flows: `program = "iperf3"`, or argument lists of the user's own. A flow of QUIC is always one.
 
 An argument list is executed as it is, never through a shell; `{to}` and other placeholders are filled in once addresses
 are known.
@@ -18,6 +18,8 @@ from .toml_positions import Item
 
 OF_ONE = ("from", "to", "port", "start_s", "stop_s", "duration_s")
 """Addresses of sender and receiver on the flow's first path, its port, its times from T0, and how long it lasts."""
+TIMES = OF_ONE[4:]
+"""Of these, what only a flow with a stop has."""
 OF_EACH = ("from_all", "to_all", "from_others", "to_others")
 """An argument that holds one of these stands once for each address of that end, in the order of the paths; of
 `_others` without the first (where there is no other, the argument is left out)."""
@@ -27,7 +29,12 @@ UNPACKED = "unpacked"
 """The root of the packages that `make programs` unpacks: "{unpacked}/usr/sbin/nginx"."""
 FILES = "files"
 """The folder with the program's `files`: "{files}/stp.cfg"."""
-PLACEHOLDERS = (*OF_ONE, *OF_EACH, *JOINED, UNPACKED, FILES)
+TLS = ("tls_key", "tls_certificate")
+"""Files (PEM) of a server's private key and its certificate, the same in every cell (testbed/tls_identity.py)."""
+TOTAL_BYTES = "total_bytes"
+"""The flow's `bytes`; of one that ends by time more than it can send (ENDLESS_BYTES)."""
+ENDLESS_BYTES = 10**12
+PLACEHOLDERS = (*OF_ONE, *OF_EACH, *JOINED, UNPACKED, FILES, *TLS, TOTAL_BYTES)
 """Placeholders in a program's arguments and files. No parameter or factor of these names is filled in there."""
 MOST_ARGUMENTS = 64
 MOST_FILES = 16
@@ -74,7 +81,26 @@ PRESETS: dict[str, Preset] = {
         whole_seconds=True,
     ),
     "ping": Preset(Program(sender=("ping", "-n", "-I", "{from}", "{to}"), interrupt=True), {"icmp": ()}),
-}
+    "ngtcp2": Preset(
+        Program(
+            sender=(
+                "{unpacked}/usr/sbin/gtlsserver", "-q", "--max-dyn-length={total_bytes}", "{from}", "{port}",
+                "{tls_key}", "{tls_certificate}",
+            ),
+            receiver=(
+                "{unpacked}/usr/bin/gtlsclient", "-q", "--no-quic-dump", "--no-http-dump",
+                "--exit-on-all-streams-close", "{from}", "{port}", "https://localhost/{total_bytes}",
+            ),
+            interrupt=True,
+            listens="sender",
+        ),
+        {"quic": ()},
+    ),
+}  # fmt: skip
+QUIC = "ngtcp2"
+"""What a flow of QUIC is, unless it names a program: Debian's ngtcp2 (`make programs`), HTTP/3."""
+QUIC_CONGESTION = ("cubic", "reno", "bbr", "bbr2")
+"""What its servers have (bbr2 not in those of 2023 and later); the first is the default."""
 
 
 def read_program(item: Item, protocol: Protocol, duration_ns: int, problems: Problems) -> Program | None:
@@ -82,7 +108,7 @@ def read_program(item: Item, protocol: Protocol, duration_ns: int, problems: Pro
     if isinstance(item.value, str):
         return _preset(item, item.value, protocol, duration_ns, problems)
     if not isinstance(item.value, dict):
-        problems.add(item, f"must be {' or '.join(PRESETS)}, or argument lists; for example {EXAMPLE}")
+        problems.add(item, f"must be {', '.join(PRESETS)} or argument lists; for example {EXAMPLE}")
         return None
     before = len(problems)
     check_keys(item, PROGRAM, problems)
@@ -146,7 +172,16 @@ def _preset(item: Item, name: str, protocol: Protocol, duration_ns: int, problem
         problems.add(item, f'{name} runs for whole seconds; for example start = "1 s", stop = "11 s"')
         return None
     own = preset.program
-    return Program((*own.sender, *preset.protocols[protocol]), own.receiver, interrupt=own.interrupt)
+    return msgspec.structs.replace(own, sender=(*own.sender, *preset.protocols[protocol]))
+
+
+def quic_program(item: Item | None, congestion: str | None, problems: Problems) -> Program | None:
+    """The program of a flow of QUIC; None if it is wrong. item: the flow's `program`, if it has one."""
+    if item is not None and item.value != QUIC:
+        return read_program(item, "quic", 0, problems)
+    own = PRESETS[QUIC].program
+    server, *arguments = own.sender
+    return msgspec.structs.replace(own, sender=(server, f"--cc={congestion or QUIC_CONGESTION[0]}", *arguments))
 
 
 def _arguments(item: Item, problems: Problems) -> tuple[str, ...]:

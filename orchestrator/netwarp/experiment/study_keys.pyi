@@ -314,7 +314,7 @@ class FlowKeys(TypedDict, total=False):
     count: int  # 50
     classes: object  # { mice = "100 kB", elephants = "1 GB" }
     arrivals: ArrivalsKeys  # { process = "poisson", rate = "5 /s", size = "30 kB" }
-    protocol: Literal["tcp", "sctp", "mptcp", "udp", "icmp"] | str  # "sctp"
+    protocol: Literal["tcp", "sctp", "mptcp", "udp", "quic", "icmp"] | str  # "sctp"
     program: ProgramKeys | str | Sequence[object]  # "iperf3"
     page: PageKeys  # { objects = { count = 5, size = "13.5 kB" } }
     paths: Sequence[str | Handle | PathKeys]  # ["p1", "p2"]

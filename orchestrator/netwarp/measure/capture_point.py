@@ -16,7 +16,7 @@ from ..core.types import Cell
 from ..store import compressed
 from ..store.run_dir import CellDir
 
-HOST_TABLES = ("packets", "segments", "chunks", "sacks", "blocks", "inits", "mptcp_options", "datagrams")
+HOST_TABLES = ("packets", "segments", "chunks", "sacks", "blocks", "inits", "mptcp_options", "datagrams", "quic")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,7 +22,7 @@ from ..store.app_records import AppRecord, InForce, Summary, read_app_log
 from ..store.derived import CellEvent, CellSeries, CellWindows, FlowSeries, NearPacket
 from ..store.ndjson import last
 from ..store.run_dir import CellDir, write_json, write_packed_json
-from ..testbed.layout import Layout, make_layout
+from ..testbed.layout import make_layout
 from . import make_series
 from .capture_point import CapturePoint, captured_links, read_point
 from .cell_records import CellRecords, kernel_counters, read_cell_records
@@ -50,13 +50,15 @@ from .groups.flow_groups import group_metrics
 from .groups.flow_sharing import flow_sharing_metrics, jain_index, span_metrics
 from .groups.messages import message_metrics
 from .groups.physics import lone_queue
+from .groups.quic import quic_metrics
 from .groups.traffic import datagram_metrics, datagrams_at
 from .kernel_samples import path_traces, read_samples, read_trace, trace_check, with_thresholds
-from .observation import FlowObservation, moments_of, program_end, program_window, window_of
+from .observation import FlowObservation, Window, goodput_known, moments_of, program_end, program_window, window_of
 from .packets_around_fault import packets_around_fault
 from .page_objects import pages_check
 from .passages import PassageReader, link_metrics
 from .planned_paths import killed_ns
+from .quic_packets import quic_packets, quic_window
 from .window_series import cell_windows
 
 READ_ALONE_BYTES = 2_000_000
@@ -96,10 +98,15 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
         flow.name: _flow(cell, flow, directory, points, records, span_ns, backs.get(flow.name)) for flow in cell.flows
     }
     shared, of_the_cell = flow_sharing_metrics({name: result.observation for name, result in results.items()})
-    of_the_cell["jain_index"] = jain_index([result.metrics["goodput_bit_s"] for result in results.values()])
+    rate = "goodput_bit_s" if goodput_known(result.observation for result in results.values()) else "throughput_bit_s"
+    of_the_cell["jain_index"] = jain_index([result.metrics[rate] for result in results.values()])
     of_the_cell |= aqm_metrics(cell, counted) | agent_metrics(cell, directory, records.rules)
     of_the_cell |= policer_metrics(cell, records.policers)
-    asked = _asked(cell, cell_dir, layout, records, {name: each.observation for name, each in results.items()})
+    reader = PassageReader(cell, cell_dir, layout, records.ready.t0_realtime_ns)
+    for flow in cell.flows:  # losses and queues, which no packet of QUIC tells: without [measure], too
+        if flow.protocol == "quic":
+            shared[flow.name] = shared[flow.name] | reader.of_flow(flow).metrics()
+    asked = _asked(cell, reader, {name: each.observation for name, each in results.items()})
     if asked is not None:
         shared = {name: metrics | asked.flows[name] for name, metrics in shared.items()}
         of_the_cell |= asked.of_the_cell
@@ -115,7 +122,8 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
         measurements += _measurements(cell, flow, metrics | own)
         checks += results[flow.name].checks + failed
         if flow.program is not None and flow.protocol != "icmp":
-            measurements += _other_direction(cell, flow, directory, points, records)
+            passages = reader.of_flow(reversed_flow(flow)).metrics() if flow.protocol == "quic" else {}
+            measurements += _other_direction(cell, flow, directory, points, records, passages)
         elif (back := backs.get(flow.name)) is not None:
             found = _flow(cell, back, directory, points, records, span_ns, flow)
             metrics, without[back.name], clocks = within_clocks(back.name, back.paths, found.metrics, records.ready)
@@ -167,13 +175,10 @@ class _Asked:
     windows: CellWindows
 
 
-def _asked(
-    cell: Cell, cell_dir: Path, layout: Layout, records: CellRecords, flows: Mapping[str, FlowObservation]
-) -> _Asked | None:
+def _asked(cell: Cell, reader: PassageReader, flows: Mapping[str, FlowObservation]) -> _Asked | None:
     asked = cell.measure
     if not asked:
         return None
-    reader = PassageReader(cell, cell_dir, layout, records.ready.t0_realtime_ns)
     over_paths = {flow.name: reader.of_flow(flow) for flow in cell.flows}
     over_links = {name: reader.of_link(name) for name in asked.links}
     runs = courses(flows)
@@ -280,6 +285,8 @@ def _flow(
 ) -> _FlowResult:
     """other: the flow's other direction, where its messages may answer those of that."""
     ready = records.ready
+    if flow.protocol == "quic":
+        return _quic(cell, flow, points, records)
     sender, receiver, path_names = packets_at_both_ends(
         flow, points.get(flow.sender), points.get(flow.receiver), ready.t0_realtime_ns, killed_ns(cell, flow.receiver)
     )
@@ -332,9 +339,14 @@ def _flow(
 
 
 def _other_direction(
-    cell: Cell, flow: Flow, directory: CellDir, points: dict[str, CapturePoint], records: CellRecords
+    cell: Cell,
+    flow: Flow,
+    directory: CellDir,
+    points: dict[str, CapturePoint],
+    records: CellRecords,
+    more: Mapping[str, float | None],
 ) -> list[Measurement]:
-    """The measurements of what a program's receiver sent to its sender; none if that was no payload."""
+    """The measurements of what a program's receiver sent to its sender, with `more`; none if that was no payload."""
     back, other = reversed_flow(flow), {"sender": "receiver", "receiver": "sender"}
     exits = {
         f"{back.name}.{there}": records.exits[f"{flow.name}.{here}"]
@@ -342,7 +354,7 @@ def _other_direction(
         if f"{flow.name}.{here}" in records.exits
     }
     found = _flow(cell, back, directory, points, dataclasses.replace(records, exits=exits), 0)
-    metrics, _, _ = within_clocks(back.name, back.paths, found.metrics, records.ready)
+    metrics, _, _ = within_clocks(back.name, back.paths, {**found.metrics, **more}, records.ready)
     carried = metrics["packets" if back.is_datagrams else "payload_bytes"]
     return _measurements(cell, back, metrics) if carried else []
 
@@ -357,6 +369,32 @@ def _datagrams(cell: Cell, flow: Flow, receiver: CapturePoint | None, records: C
     checks = program_check(flow) + utilization_check(cell, flow, metrics)
     curves = make_series.datagram_series(flow, t_ns, ip_bytes, cell)
     return _FlowResult(FlowObservation(cell, flow), metrics, curves, [], [], checks)
+
+
+def _quic(cell: Cell, flow: Flow, points: dict[str, CapturePoint], records: CellRecords) -> _FlowResult:
+    """A flow of QUIC: what headers, sizes and times show without keys."""
+    t0_ns = records.ready.t0_realtime_ns
+    sender, receiver = (quic_packets(cell, flow, points.get(node), t0_ns) for node in (flow.sender, flow.receiver))
+    metrics = without_values(flow)
+    nothing = np.zeros(0, dtype=np.int64)
+    t_ns, ip_bytes = nothing, nothing
+    window = Window(None, flow.stop_ns)
+    if receiver is not None:
+        arrived = receiver.datagrams.data
+        t_ns, ip_bytes = arrived.t_ns, arrived.ip_bytes
+        window = quic_window(flow, t_ns, program_end(flow, records.exits))
+        metrics |= datagram_metrics(cell, flow, t_ns, ip_bytes, window)
+    metrics |= quic_metrics(flow, sender, receiver, window)
+    observation = FlowObservation(
+        cell,
+        flow,
+        None if sender is None else sender.datagrams,
+        None if receiver is None else receiver.datagrams,
+        window=window,
+    )
+    checks = program_check(flow) + utilization_check(cell, flow, metrics)
+    curves = make_series.datagram_series(flow, t_ns, ip_bytes, cell)
+    return _FlowResult(observation, metrics, curves, [], [], checks)
 
 
 def _own_datagrams(

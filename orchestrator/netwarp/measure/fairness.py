@@ -16,7 +16,7 @@ import numpy as np
 from ..captures.native import Bools, Floats, Ints
 from ..core.types import Measure
 from .groups.flow_sharing import jain_index
-from .observation import FlowObservation
+from .observation import FlowObservation, goodput_known
 
 STEPS = 10
 """Steps of a window in which it is moved along to find when shares become fair."""
@@ -24,7 +24,9 @@ STEPS = 10
 
 @dataclasses.dataclass(frozen=True)
 class Course:
-    """The new payload of one flow at its receiver. t_ns: ascending, from T0; bytes_to: of all up to each packet."""
+    """The new payload of one flow at its receiver; with a flow of QUIC in the cell its IP bytes. t_ns: ascending, from
+    T0; bytes_to: of all up to each packet.
+    """
 
     name: str
     from_ns: int
@@ -33,13 +35,14 @@ class Course:
     bytes_to: Floats
 
     def bytes_before(self, at_ns: Ints) -> Floats:
-        """The payload that arrived before these instants."""
+        """The bytes that arrived before these instants."""
         return np.concatenate([[0.0], self.bytes_to])[np.searchsorted(self.t_ns, at_ns, side="left")]
 
 
 def courses(flows: Mapping[str, FlowObservation]) -> list[Course]:
     """Of the flows that began and were captured, and are after a share: those without a size, if there are any."""
     found = []
+    goodput = goodput_known(flows.values())
     without_size = {name for name, flow in flows.items() if flow.flow.total_bytes is None}
     for name, flow in flows.items():
         if flow.receiver is None or flow.window.first_ns is None or (without_size and name not in without_size):
@@ -47,28 +50,25 @@ def courses(flows: Mapping[str, FlowObservation]) -> list[Course]:
         data = flow.receiver.data
         end = flow.cell.duration_ns if flow.window.end_ns is None else flow.window.end_ns
         order = np.argsort(data.t_ns, kind="stable")
-        found.append(
-            Course(
-                name, flow.window.first_ns, end, data.t_ns[order], np.cumsum(data.new_bytes[order], dtype=np.float64)
-            )
-        )
+        amounts = np.cumsum((data.new_bytes if goodput else data.ip_bytes)[order], dtype=np.float64)
+        found.append(Course(name, flow.window.first_ns, end, data.t_ns[order], amounts))
     return found
 
 
 @dataclasses.dataclass(frozen=True)
 class Windows:
-    """Windows of one length from T0 on. from_s: their beginnings; goodput_bit_s: of each flow, a number a window.
-    running: of each flow, whether it runs in it.
+    """Windows of one length from T0 on. from_s: their beginnings; rate_bit_s: of each flow, a number a window: its
+    goodput, or, with a flow of QUIC in the cell, its throughput. running: of each flow, whether it runs in it.
     """
 
     from_s: Floats
-    goodput_bit_s: dict[str, Floats]
+    rate_bit_s: dict[str, Floats]
     running: dict[str, Bools]
 
     def jain(self) -> list[float | None]:
         """Jain's index of the flows that run in each window; None below two."""
         return [
-            jain_index([float(self.goodput_bit_s[name][number]) for name, runs in self.running.items() if runs[number]])
+            jain_index([float(self.rate_bit_s[name][number]) for name, runs in self.running.items() if runs[number]])
             for number in range(len(self.from_s))
         ]
 

@@ -26,7 +26,7 @@ def asked_of(observation: FlowObservation) -> Packets:
     time. Of a flow of datagrams nothing.
     """
     packets = observation.sender or observation.receiver
-    if packets is None:
+    if packets is None or observation.flow.is_datagrams:
         return NoPackets()
     named = NamedPackets(observation.flow.protocol, packets, observation.path_names)
     return _Flow(named, FlowOverTime(observation))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -192,6 +192,13 @@ class FlowObservation:
             if gap is not None and (longest is None or gap[1] - gap[0] > longest[1] - longest[0]):
                 longest = gap
         return longest if longest is not None and longest[1] - longest[0] >= silence else None
+
+
+def goodput_known(flows: Iterable[FlowObservation]) -> bool:
+    """True if the captures tell how much of their bytes is new payload. Of QUIC, which is encrypted, they do not: then
+    flows are compared by their throughput, all of them.
+    """
+    return all(flow.flow.protocol != "quic" for flow in flows)
 
 
 def end_ns(observation: FlowObservation) -> int:

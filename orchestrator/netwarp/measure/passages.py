@@ -22,7 +22,7 @@ from ..core.link_types import LinkImpairment
 from ..core.topology import Crossing, DirectedLink, crossings
 from ..core.types import Cell, Flow
 from ..core.types import Path as FlowPath
-from ..core.wire import ECN_MASK
+from ..core.wire import ECN_MASK, IP_PROTOCOLS, UDP
 from ..testbed.layout import Layout
 from .capture_point import CapturePoint, capture_file
 from .flow_packets import flow_rows
@@ -100,8 +100,12 @@ class PassageReader:
         self._points: dict[tuple[str, str], CapturePoint | None] = {}
         self._shapes = shapes_over_time(cell)
         self._two_queues = any(map(two_queues, cell.shapes.values()))
-        self._ports = {flow.port for flow in cell.flows if flow.protocol == "udp" and flow.program is None}
-        """Of netwarp's own UDP, whose flows are told apart by them."""
+        self._ports = {
+            flow.port
+            for flow in cell.flows
+            if flow.protocol == "quic" or (flow.protocol == "udp" and flow.program is None)
+        }
+        """Of QUIC and of netwarp's own UDP, whose flows are told apart by them."""
 
     def of_flow(self, flow: Flow) -> Passages:
         """The packets of a flow from its sender to its receiver, over all its planned paths."""
@@ -186,16 +190,22 @@ class PassageReader:
         )
         rows = point.capture.identities
         mine = point.between(rows, *(reversed(addresses) if back else addresses))
-        own = [NONE] if flow.protocol == "udp" else flow_rows(point, flow)  # datagrams are of no flow of captures
+        over_udp = IP_PROTOCOLS[flow.protocol] == UDP
+        own = [NONE] if over_udp else flow_rows(point, flow)  # datagrams are of no flow of captures
         mine &= np.isin(rows["flow"], np.fromiter(own, np.uint32))
-        if flow.protocol == "udp" and self._ports:
+        if over_udp and self._ports:
             mine &= self._is_own_datagram(point, rows, flow)
         found = rows[mine]
         return found[np.argsort(found["time_ns"], kind="stable")]
 
     def _is_own_datagram(self, point: CapturePoint, rows: Rows, flow: Flow) -> Bools:
-        """Which of these rows are datagrams to the flow's port; of a program's flow: to no port of netwarp's own."""
+        """Which of these rows are datagrams to the flow's port (of QUIC: or from it); of a program's UDP: to no port of
+        another flow.
+        """
         table = point.capture.datagrams
+        if flow.protocol == "quic":
+            ours = (table["destination_port"] == flow.port) | (table["source_port"] == flow.port)
+            return np.isin(rows["packet"], table["packet"][ours])
         if flow.program is None:
             return np.isin(rows["packet"], table["packet"][table["destination_port"] == flow.port])
         return np.isin(rows["packet"], table["packet"][np.isin(table["destination_port"], [*self._ports])], invert=True)

@@ -11,7 +11,7 @@ from ..core.outputs import SERIES
 from ..core.types import Cell, Measure
 from ..store.derived import CellWindows, WindowSeries
 from .fairness import Windows
-from .observation import FlowObservation
+from .observation import FlowObservation, goodput_known
 from .passages import Passages, rate_bit_s, shapes_over_time
 
 Values = list[float | None]
@@ -42,19 +42,21 @@ def _series(
     over_links: Mapping[str, Passages],
 ) -> Iterator[tuple[str, str, Values]]:
     bins, length_s = len(windows.from_s), asked.window_ns / 1e9
-    total = sum((rate for rate in windows.goodput_bit_s.values()), np.zeros(bins))
+    total = sum((rate for rate in windows.rate_bit_s.values()), np.zeros(bins))
+    known = goodput_known(flows.values())
     for name, flow in flows.items():
         if flow.receiver is None:
             continue
         data = flow.receiver.data
-        if name in windows.goodput_bit_s:
-            goodput = windows.goodput_bit_s[name]
-            yield name, "goodput_bit_s", _rounded(goodput, 3)
-            shares = np.divide(goodput, total, out=np.full(bins, np.nan), where=total > 0)
+        if name in windows.rate_bit_s:
+            rate = windows.rate_bit_s[name]
+            if known:
+                yield name, "goodput_bit_s", _rounded(rate, 3)
+            shares = np.divide(rate, total, out=np.full(bins, np.nan), where=total > 0)
             yield name, "share_ratio", _rounded(np.where(windows.running[name], shares, np.nan), 6)
         wire = _sums(data.t_ns // asked.window_ns, data.ip_bytes, bins) * 8 / length_s
         yield name, "throughput_bit_s", _rounded(wire, 3)
-        if flow.sender is not None:
+        if flow.sender is not None and flow.flow.protocol != "quic":
             sent = flow.sender.data
             again = _sums(sent.t_ns // asked.window_ns, sent.retransmission.astype(np.int64), bins)
             yield name, "retransmitted_packets", _rounded(again, 0)

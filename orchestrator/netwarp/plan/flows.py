@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import get_args
 
 import msgspec
 
-from ..core.types import Flow, Node, OptionValue, PrimarySwitch, Program, Protocol
+from ..core.types import Flow, Node, OptionValue, PrimarySwitch, Protocol
 from ..experiment.arrivals import Arrivals, read_arrivals
 from ..experiment.fields import NAME, Reader, read_quantity
 from ..experiment.grammar import FLOW, SWITCH
 from ..experiment.options import RFC3390, read_options
 from ..experiment.page_flows import NOT_OF_PAGES, read_page
 from ..experiment.problems import Problems, nearest
-from ..experiment.programs import read_program
 from ..experiment.read_messages import TIMED, scheduled_already
 from ..experiment.toml_positions import Item
 from .flow_messages import SCTP_SNDBUF_BYTES, UDP_BYTES, FlowMessages, largest_message
 from .impairments import bdp_bytes
 from .network import UnresolvedLink
+from .program_flows import check_datagrams_differ, own_program, own_quic
 from .routes import Route, Routed, Routes, read_phase
 
 FIRST_PORT = 5001
@@ -29,17 +29,15 @@ TCP_BYTES, SCTP_BYTES, CHUNK_BYTES = 20, 12, 16
 TIMESTAMP_BYTES = 12
 """Of TCP's timestamps with their padding in every segment (RFC 7323); Linux sends them unless a sysctl says no."""
 TIMESTAMPS = "net.ipv4.tcp_timestamps"
-LEAST_MTU_BYTES = {"tcp": 88, "sctp": 512, "mptcp": 576, "udp": 68, "icmp": 68}
+LEAST_MTU_BYTES = {"tcp": 88, "sctp": 512, "mptcp": 576, "udp": 68, "quic": 1248, "icmp": 68}
 """tcp: no segment gets smaller than TCP_MIN_SND_MSS, 48 B (net/tcp.h); sctp: SCTP_DEFAULT_MINSEGMENT
-(net/sctp/constants.h), at 256 B no association comes about; mptcp: smaller ones were not tried; else IPv4's own."""
+(net/sctp/constants.h), at 256 B no association comes about; mptcp: smaller ones were not tried;
+quic: datagrams with 1200 B of payload, over IPv6 too (RFC 9000 14); else IPv4's own."""
 
 
 OF_OTHER_FLOWS = ("bytes", "message_size", "messages", "reverse", "late", "switch_primary", "program")
 """Keys of a flow that mean nothing to pages."""
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
-SPOKEN: tuple[Protocol, ...] = ("tcp", "sctp", "udp", "icmp")
-OF_OUR_APPS = ("bytes", "message_size", "messages", "reverse", "late", "sender", "receiver", "switch_primary")
-"""Keys of a flow that mean nothing to a program of the user's own."""
 
 
 class Flows:
@@ -96,13 +94,10 @@ class Flows:
         routes = self._routes.read(sender, receiver, protocol, reader)
         if not routes:
             return None
-        if reader.has("program"):
+        if protocol == "quic" or reader.has("program"):
             return self._program(Flow(name, protocol, sender, receiver, (), port, 0, None, None, 0), routes, reader)
         first = routes[0]
-        mtu = min(route.mtu_bytes for route in routes)
-        if mtu < LEAST_MTU_BYTES[protocol]:
-            least = LEAST_MTU_BYTES[protocol]
-            reader.problem("paths", f'{protocol} needs links with an MTU of {least} B; for example mtu = "{least} B"')
+        if not self._fits(protocol, routes, reader):
             return None
         rate = first.path.bottleneck_bit_s
         bdp = None if rate is None else bdp_bytes(rate, first.path.base_rtt_ns)
@@ -155,6 +150,15 @@ class Flows:
             self._check_burst(protocol, flow.sender_options, options["sender"], reader)
         return Routed(flow, routes, self._phase(start, stop, reader), self._arrivals(start, reader))
 
+    @staticmethod
+    def _fits(protocol: Protocol, routes: Sequence[Route], reader: Reader) -> bool:
+        """True if its packets pass over every link."""
+        least = LEAST_MTU_BYTES[protocol]
+        fits = min(route.mtu_bytes for route in routes) >= least
+        if not fits:
+            reader.problem("paths", f'{protocol} needs links with an MTU of {least} B; for example mtu = "{least} B"')
+        return fits
+
     def _classes(self, reader: Reader, grouped: bool) -> dict[str, int]:
         """Class of sizes -> the largest size in it, the smaller ones first."""
         item = reader.item.get("classes")
@@ -181,13 +185,24 @@ class Flows:
         return None if item is None else read_arrivals(item, start_ns, self._duration_ns, self._problems)
 
     def _program(self, flow: Flow, routes: Sequence[Route], reader: Reader) -> Routed | None:
-        start, stop, _ = self._times(reader)
-        program = own_program(flow.protocol, len(routes), start, stop, reader)
+        start, stop, total = self._times(reader)
+        quic = flow.protocol == "quic"
+        if quic and not self._fits(flow.protocol, routes, reader):
+            return None
+        read = own_quic if quic else own_program
+        program = read(flow.protocol, len(routes), start, stop, reader)
         if program is None:
             return None
-        paths, port = tuple(route.path for route in routes), reader.integer("port") or flow.port
-        whole = {"paths": paths, "port": port, "start_ns": start, "stop_ns": stop, "program": program}
-        return Routed(msgspec.structs.replace(flow, **whole), tuple(routes), self._phase(start, stop, reader))
+        whole = msgspec.structs.replace(
+            flow,
+            paths=tuple(route.path for route in routes),
+            port=reader.integer("port") or flow.port,
+            start_ns=start,
+            stop_ns=stop,
+            total_bytes=total if quic else None,
+            program=program,
+        )
+        return Routed(whole, tuple(routes), self._phase(start, stop, reader), self._arrivals(start, reader))
 
     def _phase(self, start_ns: int, stop_ns: int | None, reader: Reader) -> tuple[int, int] | None:
         phase = read_phase("phase", reader)
@@ -371,36 +386,3 @@ def page_options(
         return options
     server, client = read_page(item, name, protocol, message_bytes, reader.problems)
     return {"sender": {**server, **options["sender"]}, "receiver": {**client, **options["receiver"]}}
-
-
-def own_program(protocol: Protocol, paths: int, start_ns: int, stop_ns: int | None, reader: Reader) -> Program | None:
-    """The program of a flow; None if it is wrong, after collecting the problem."""
-    before = len(reader.problems)
-    for key in OF_OUR_APPS:
-        if reader.has(key):
-            reader.problem(key, "is for netwarp's own sender and receiver; of a program its arguments say it")
-    if protocol not in SPOKEN:
-        reader.problem("protocol", f"a program speaks {', '.join(SPOKEN)}; {protocol} is netwarp's own apps' only")
-    item = reader.item.get("program")
-    if paths > 1 and protocol != "sctp":
-        reader.problem("paths", f'a program that speaks {protocol} has one path, only SCTP several; for example ["p1"]')
-    elif paths > 1 and item is not None and isinstance(item.value, str):
-        reader.problem(
-            "paths", f'{item.value} has one path; for example ["p1"], or give argument lists with {{to_all}}'
-        )
-    if item is None or stop_ns is None:  # with bytes it has no stop: said above
-        return None
-    program = read_program(item, protocol, stop_ns - start_ns, reader.problems)
-    return program if len(reader.problems) == before else None
-
-
-def check_datagrams_differ(others: Iterable[Flow], flow: Flow, reader: Reader) -> None:
-    """Reports two flows of datagrams with the same protocol and addresses of which one is a program's: captures could
-    not tell them apart.
-    """
-    for other in others:
-        same = {flow.sender, flow.receiver} == {other.sender, other.receiver} and other.paths == flow.paths
-        program = flow.program is not None or other.program is not None  # whose ports are not known
-        if flow.is_datagrams and other.protocol == flow.protocol and same and program:
-            said = f'on the wire its packets cannot be told from those of flow "{other.name}"'
-            reader.problems.add(reader.item, said)

@@ -12,6 +12,7 @@ import msgspec
 from ..core.link_types import AckThinning, LinkImpairment, PacketRange, PacketRule
 from ..core.packet_kinds import KINDS
 from ..core.types import Flow
+from ..core.wire import IP_PROTOCOLS
 from ..experiment.fields import Reader, check_keys, read_integer, read_quantity
 from ..experiment.grammar import DELAY_OF_A_PACKET, NUMBER_OF_A_PACKET, PACKET_RANGE
 from ..experiment.problems import Problems, nearest
@@ -58,9 +59,9 @@ def check_packet_rules(
         if numbers > MOST_COMPARISONS:
             said = f"link {name}: {numbers} single packets, for {len(flows)} flows; the most is {MOST_COMPARISONS}"
             problems.add(item, said)
-    seen: dict[tuple[str, int], str] = {}
+    seen: dict[tuple[int, int], str] = {}
     for flow in flows:
-        key = ("tcp" if flow.protocol == "mptcp" else flow.protocol, flow.port)
+        key = (IP_PROTOCOLS[flow.protocol], flow.port)
         if flow.protocol != "icmp" and seen.setdefault(key, flow.name) != flow.name:
             said = f'flows "{seen[key]}" and "{flow.name}" have one port: a link cannot count their packets apart'
             problems.add(item, f"{said}; give one another port = {flow.port + 1}")

@@ -27,6 +27,7 @@ from ..testbed.agent_steps import agent_id, agents_of
 from ..testbed.arguments import program_id
 from ..testbed.compile import LINGER_NS
 from ..testbed.many_flows import processes, shared_processes
+from ..testbed.spawning import program_start_ns
 
 AMONG_MANY = 5
 """How many times as late a flow may start that shares a process: another one's system calls may be under way then."""
@@ -277,7 +278,8 @@ def check_times(cell: Cell, directory: CellDir, records: list[init.InitRecord], 
     checks = [Check("timeline", late <= tolerance_ns, f"largest deviation {late} ns")]
     for flow in cell.flows:
         if flow.program is not None:  # says nothing of when it began: what counts is when it was started
-            spawned = [late_ns for step, late_ns in begun if step.verb == "spawn" and step.at_ns == flow.start_ns]
+            due_ns = program_start_ns(cell, flow)
+            spawned = [late_ns for step, late_ns in begun if step.verb == "spawn" and step.at_ns == due_ns]
             late = max(spawned, key=abs, default=0)
             checks.append(Check(f"start of {flow.name}", abs(late) <= tolerance_ns, f"{late} ns late"))
             continue

@@ -13,10 +13,11 @@ from ..core.ip_families import IPV6, family_of
 from ..core.types import Cell, Flow, OptionValue, Path, Program, closing, reversed_flow
 from ..core.unpacked import UNPACKED_PACKAGES, library_folders
 from ..experiment.page_flows import CLIENT_OPTIONS, SERVER_OPTIONS
-from ..experiment.programs import FILES, JOINED, OF_EACH, OF_ONE, UNPACKED
+from ..experiment.programs import ENDLESS_BYTES, FILES, JOINED, OF_EACH, OF_ONE, TOTAL_BYTES, UNPACKED
 from .layout import Layout
 from .message_files import listed, message_file
 from .steps import Step, step
+from .tls_identity import TLS_FILES
 
 EMULATORS = {"arm64": "qemu-aarch64-static"}
 """Debian's qemu-user-static; cell-init looks it up in its PATH."""
@@ -195,10 +196,10 @@ def listener_steps(flow: Flow, program: Program, layout: Layout, timeout_ns: int
         yield step("output", id=f"{flow.name}.{flow.listener}", text=program.ready, timeout_ns=timeout_ns)
 
 
-def opener_steps(flow: Flow, program: Program, layout: Layout, *, virtual: bool) -> Iterator[Step]:
-    """Starts the other end at the flow's start; sends it SIGINT at the flow's stop if the program asks for it."""
-    yield _program(flow, flow.opener, program, layout, flow.start_ns, virtual=virtual)
-    if program.interrupt:
+def opener_steps(flow: Flow, program: Program, layout: Layout, at_ns: int, *, virtual: bool) -> Iterator[Step]:
+    """Starts the other end at its time; sends it SIGINT at the flow's stop if the program asks for it."""
+    yield _program(flow, flow.opener, program, layout, at_ns, virtual=virtual)
+    if program.interrupt and flow.stop_ns is not None:
         yield step("signal", id=f"{flow.name}.{flow.opener}", signal=int(signal.SIGINT), at_ns=flow.stop_ns)
 
 
@@ -286,6 +287,8 @@ def fill_in(arguments: Iterable[str], flow: Flow, layout: Layout) -> list[str]:
     # `single` in the order of OF_ONE, `ends` in that of JOINED: strict compares the lengths alone
     values = dict(zip((*OF_ONE, *JOINED), (*single, *map(",".join, ends)), strict=True))
     values |= {UNPACKED: str(UNPACKED_PACKAGES), FILES: f"{CELL_IN_SANDBOX}/{_folder(flow)}"}
+    values[TOTAL_BYTES] = str(ENDLESS_BYTES if flow.total_bytes is None else flow.total_bytes)
+    values |= {name: f"{CELL_IN_SANDBOX}/{path}" for name, (path, _) in TLS_FILES.items()}
     each = dict(zip(OF_EACH, (*ends, *(addresses[1:] for addresses in ends)), strict=True))
     filled_in: list[str] = []
     for text in arguments:

@@ -33,6 +33,7 @@ from .qdiscs import Htb
 from .shaping import ExpectedQdisc, Shaping
 from .spawning import LEAD_NS, sender_steps, spawn
 from .steps import Step, step
+from .tls_identity import tls_files
 
 MS = 1_000_000
 S = 1_000_000_000
@@ -201,7 +202,7 @@ def compile_cell(
     dying = frozenset(node for node, agent in agents_of(cell).items() if agent.dies_ns is not None)
     out = Compiled(layout, installed=shaping.expected(), programs=shaping.every_program(),
                    relays=relays(cell, layout), dying=dying, policers=direction_policers(cell, layout),
-                   files=dict((*message_files(cell), *program_files(cell, layout))),
+                   files=dict((*message_files(cell), *program_files(cell, layout), *tls_files(cell))),
                    firewalls=frozenset(firewalls(cell, layout)))  # fmt: skip
     out.add(step("sandbox", kind=clock.sandbox))
     if clock.t0_file:

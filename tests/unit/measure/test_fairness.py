@@ -25,7 +25,7 @@ def test_windows_hold_the_payload_that_came_in_them() -> None:
     flows = [course("a", 0, 5, (0, 100)), course("b", 1.5, 4, (1.5, 300))]
     windows = windows_of(flows, S, 5 * S)
     assert windows.from_s.tolist() == [0, 1, 2, 3, 4]
-    assert windows.goodput_bit_s["a"].tolist() == [800_000] * 5
+    assert windows.rate_bit_s["a"].tolist() == [800_000] * 5
     assert windows.running["b"].tolist() == [False, False, True, True, False], "it joins within the second window"
     assert windows.count() == [1, 1, 2, 2, 1]
     jain = windows.jain()

@@ -13,8 +13,8 @@ from typing import Literal, get_args
 
 CapturedAt = Literal["sender", "receiver", "both", "kernel", "model", ""]
 Flows = Literal[
-    "every", "connection", "TCP", "pages", "messages", "datagrams", "SCTP", "MPTCP", "several", "cell", "wall clock",
-    "group", "link", "measured",
+    "every", "connection", "TCP", "pages", "messages", "datagrams", "QUIC", "SCTP", "MPTCP", "several", "cell",
+    "wall clock", "group", "link", "measured",
 ]  # fmt: skip
 Clock = Literal["flow", "moment", "repair", "delay", "sample", "none"]
 
@@ -27,6 +27,7 @@ GROUPS = {
     "window_growth": "Windows",
     "messages": "Messages",
     "datagrams": "Datagrams",
+    "quic": "QUIC",
     "head_of_line": "Head-of-line delay",
     "mptcp": "Subflows of MPTCP",
     "flow_sharing": "Flows side by side",
@@ -52,8 +53,8 @@ class CatalogueMetric:
     whose messages netwarp's own programs send; "datagrams": of netwarp's own UDP; "pages": flows with a `page`;
     "several": the flows of cells with two or more; "cell": the whole cell (its flow is empty); "wall clock": flows
     that were run on the wall clock; "group": groups of flows, made by `count` or `arrivals`, and their classes of
-    sizes; "measured": the flows of cells with [measure], and its directions of links; "link": these directions
-    alone.
+    sizes; "measured": the flows of cells with [measure] (of QUIC: of every cell), and its directions of links; "link":
+    these directions alone.
 
     clock: the times that its value depends on, which results/tolerance.py needs for comparing two measurements.
     "moment": the time between two instants (unit s), also where one timer decides it, such as the wait for a timeout or

@@ -48,4 +48,5 @@ def flow_metrics(observation: FlowObservation) -> dict[str, float | None]:
 def without_values(flow: Flow) -> dict[str, float | None]:
     """The metrics that every flow of its protocol has, each None."""
     always = ("every", "TCP") if flow.is_datagrams else ("every", "TCP", "connection")
+    always = (*always, "QUIC") if flow.protocol == "quic" else always
     return {name: None for name, metric in METRICS.items() if metric.flows in always}

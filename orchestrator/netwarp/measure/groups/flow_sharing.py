@@ -10,14 +10,16 @@ import numpy as np
 
 from ...captures.time_spans import bytes_in
 from ..flow_packets import FlowPackets
-from ..observation import FlowObservation
+from ..observation import FlowObservation, goodput_known
 
 
-def _goodput_bit_s(receiver: FlowPackets | None, from_ns: int, to_ns: int) -> float | None:
-    """Goodput in (from, to]; None if the span is empty or there is no capture."""
+def _rate_bit_s(receiver: FlowPackets | None, from_ns: int, to_ns: int, *, goodput: bool) -> float | None:
+    """Goodput or throughput in (from, to]; None if the span is empty or there is no capture."""
     if receiver is None or to_ns <= from_ns:
         return None
-    return bytes_in(receiver.data.t_ns, receiver.data.new_bytes, from_ns, to_ns) * 8e9 / (to_ns - from_ns)
+    data = receiver.data
+    amount = data.new_bytes if goodput else data.ip_bytes
+    return bytes_in(data.t_ns, amount, from_ns, to_ns) * 8e9 / (to_ns - from_ns)
 
 
 def flow_sharing_metrics(
@@ -26,8 +28,10 @@ def flow_sharing_metrics(
     """(metrics of each flow, metrics of the cell); both {} with fewer than two flows.
 
     All flows run from the last of their first arrivals to the first end (the end of a flow's window). The second span
-    lasts from there to the next end. No values if a flow never began, or ended before another began.
+    lasts from there to the next end. No values if a flow never began, or ended before another began. With a flow of
+    QUIC shares are of the throughput, and goodputs have no value.
     """
+    goodput = goodput_known(flows.values())
     nothing: dict[str, dict[str, float | None]] = {name: {} for name in flows}
     begun = [flow.window.first_ns for flow in flows.values() if flow.window.first_ns is not None]
     ends = {name: flow.window.end_ns for name, flow in flows.items()}
@@ -35,16 +39,17 @@ def flow_sharing_metrics(
     if len(flows) < 2 or len(begun) < len(flows) or len(known) < len(flows) or known[0] <= max(begun):
         return nothing, {}
     since, first, second = max(begun), known[0], known[1]
-    rates = {name: _goodput_bit_s(flow.receiver, since, first) for name, flow in flows.items()}
+    rates = {name: _rate_bit_s(flow.receiver, since, first, goodput=goodput) for name, flow in flows.items()}
     total = sum(rate for rate in rates.values() if rate is not None)
     metrics: dict[str, dict[str, float | None]] = {}
     for name, flow in flows.items():
         rate, end = rates[name], ends[name]
-        after = _goodput_bit_s(flow.receiver, first, second) if end is not None and end > first else None
+        goes_on = end is not None and end > first
+        after = _rate_bit_s(flow.receiver, first, second, goodput=goodput) if goes_on else None
         metrics[name] = {
-            "goodput_all_run_bit_s": rate,
+            "goodput_all_run_bit_s": rate if goodput else None,
             "share_all_run_ratio": rate / total if rate is not None and total else None,
-            "goodput_after_first_end_bit_s": after,
+            "goodput_after_first_end_bit_s": after if goodput else None,
             "after_first_end_ratio": after / rate if after is not None and rate else None,
             "finish_place": float(1 + np.searchsorted(known, end)) if end is not None else None,
         }
@@ -55,12 +60,19 @@ def flow_sharing_metrics(
 def span_metrics(
     flows: Mapping[str, FlowObservation], from_ns: int, to_ns: int
 ) -> tuple[dict[str, dict[str, float | None]], dict[str, float | None]]:
-    """(metrics of each flow, metrics of the cell) of what arrives in (from, to]."""
-    rates = {name: _goodput_bit_s(flow.receiver, from_ns, to_ns) for name, flow in flows.items()}
+    """(metrics of each flow, metrics of the cell) of what arrives in (from, to]. With a flow of QUIC shares are of the
+    throughput, and goodputs have no value.
+    """
+    goodput = goodput_known(flows.values())
+    wire = {name: _rate_bit_s(flow.receiver, from_ns, to_ns, goodput=False) for name, flow in flows.items()}
+    rates = wire
+    if goodput:
+        rates = {name: _rate_bit_s(flow.receiver, from_ns, to_ns, goodput=True) for name, flow in flows.items()}
     total = sum(rate for rate in rates.values() if rate is not None)
     metrics = {
         name: {
-            "span_goodput_bit_s": rate,
+            "span_goodput_bit_s": rate if goodput else None,
+            "span_throughput_bit_s": wire[name],
             "span_share_ratio": rate / total if rate is not None and total else None,
         }
         for name, rate in rates.items()
