@@ -48,6 +48,7 @@ from .cell_verdict import (
 from .children import Children, NoMoreChildren, until_end
 from .host_load import HostState, SteadyClock, host_state
 from .privileges import User, hand_over, take_back, unprivileged
+from .spinning import Spinning, cpu_ticks, spinning_program
 from .user_programs import arch_used, check_spinning, install_arch, missing_arch, missing_program, programs_used
 
 log = logging.getLogger(__name__)
@@ -232,16 +233,18 @@ class SandboxBackend(abc.ABC):
     def _watch(self, cell: Cell, directory: CellDir, sandbox: subprocess.Popen[bytes], steady: SteadyClock) -> str:
         """Read the console's progress marks until the sandbox ends. Returns the reason why it was given up, or ""."""
         virtual_s, moved = -1.0, time.monotonic()
+        used: dict[int, int] = {}
         for _ in until_end(sandbox):
             steady.look()
             now = last_mark(directory.console)
             if now is not None and now > virtual_s:
-                virtual_s, moved = now, time.monotonic()
+                virtual_s, moved, used = now, time.monotonic(), {}
                 self.progress(cell.id, virtual_s)
+            elif not used and time.monotonic() - moved > STALL_WALL_S / 2:
+                used = cpu_ticks(sandbox.pid)
             elif time.monotonic() - moved > STALL_WALL_S:
-                at = "before T0 + 1 s" if virtual_s < 0 else f"at T0 + {given(virtual_s)} s"
-                why = f"no virtual second passed in {given(STALL_WALL_S)} s"
-                return f"the sandbox hung {at}, or its links carry more than can be simulated: {why}"
+                spins = None if self.wall_clock else spinning_program(sandbox.pid, used)
+                return _stalled(virtual_s, spins)
         return ""
 
     def _settle(
@@ -330,6 +333,18 @@ class SandboxBackend(abc.ABC):
         write_atomic(directory.outcome, to_json(outcome) + b"\n")
         run.install(cell.id)
         return outcome
+
+
+def _stalled(virtual_s: float, spins: Spinning | None) -> str:
+    """Why a cell was given up at a time from T0 (negative: before it). spins: the program that kept its CPU."""
+    at = "before T0 + 1 s" if virtual_s < 0 else f"at T0 + {given(virtual_s)} s"
+    why = f"no virtual second passed in {given(STALL_WALL_S)} s"
+    if spins is None:
+        return f"the sandbox hung {at}, or its links carry more than can be simulated: {why}"
+    return (
+        f"{spins.end}: {spins.file} spins {at}: {why}, in which it kept the guest's CPU; a program that waits has to"
+        " sleep, or to read the clock by its C library (docs/limitations.md)"
+    )
 
 
 def is_full(place: Path) -> bool:
