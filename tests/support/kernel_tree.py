@@ -43,6 +43,17 @@ mrproper:
 
 RELEASE = "6.12.999"
 MAIN = '#include <stdio.h>\nint main(void) { puts("6.12.999"); return 0; }\n'
+PATCH = """\
+From: somebody
+Subject: [PATCH] another status
+
+--- a/main.c
++++ b/main.c
+@@ -1,2 +1,2 @@
+ #include <stdio.h>
+-int main(void) { puts("6.12.999"); return 0; }
++int main(void) { puts("6.12.999"); return 1; }
+"""
 
 
 def make_tree(root: Path, during: str = "true", *, drops: str = "", release: str = RELEASE) -> Path:

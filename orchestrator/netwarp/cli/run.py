@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from ..core import invocation
 from ..core.errors import SpecError
 from ..engine.cell_tasks import Keep
+from ..engine.events import Progress
 from ..engine.planning import plan_experiment
 from ..engine.run_directory import Run
 from ..engine.running import RunInterrupted, RunOutOfSpace
@@ -23,6 +25,7 @@ from .progress import TerminalProgress
 from .summary import print_summary
 
 EXIT_OK, EXIT_INCOMPLETE = 0, 1
+T = TypeVar("T")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -121,22 +124,18 @@ def plan_of(args: argparse.Namespace, backend: str | None) -> Plan:
 
 def run(args: argparse.Namespace) -> int:
     """Run; the exit status of the contract."""
-    try:
-        with TerminalProgress() as progress:
-            finished = run_experiment(
-                **plan_options(args), shard=shard_option(args), backend=args.backend,
-                inventory=args.inventory,
-                executor=args.executor, jobs=args.jobs, out=args.out, resume=args.resume, keep=args.keep,
-                pack=args.pack, report=not args.no_report, parquet=args.parquet, arguments=args.typed,
-                progress=progress,
-            )  # fmt: skip
-    except RunInterrupted as stop:
-        say_stopped("interrupted", args, stop.run)
-        return EXIT_INTERRUPTED
-    except RunOutOfSpace as stop:
-        say_stopped(f"{stop}; nothing more was run. Make room first", args, stop.run)
-        print(json.dumps(as_json(stop.run)) if args.json else stop.run.path)
-        return EXIT_INCOMPLETE
+    finished = unless_stopped(
+        args,
+        lambda progress: run_experiment(
+            **plan_options(args), shard=shard_option(args), backend=args.backend,
+            inventory=args.inventory,
+            executor=args.executor, jobs=args.jobs, out=args.out, resume=args.resume, keep=args.keep,
+            pack=args.pack, report=not args.no_report, parquet=args.parquet, arguments=args.typed,
+            progress=progress,
+        ),
+    )  # fmt: skip
+    if isinstance(finished, int):
+        return finished
     if args.junit is not None:
         finished.write_junit(args.junit)
     if args.json:
@@ -144,6 +143,20 @@ def run(args: argparse.Namespace) -> int:
     else:
         print_summary(finished)
     return EXIT_OK if finished.complete else EXIT_INCOMPLETE
+
+
+def unless_stopped(args: argparse.Namespace, work: Callable[[Progress], T]) -> T | int:
+    """What `work` returns; of a run that stopped early, which is said, the exit status."""
+    try:
+        with TerminalProgress() as progress:
+            return work(progress)
+    except RunInterrupted as stop:
+        say_stopped("interrupted", args, stop.run)
+        return EXIT_INTERRUPTED
+    except RunOutOfSpace as stop:
+        say_stopped(f"{stop}; nothing more was run. Make room first", args, stop.run)
+        print(json.dumps(as_json(stop.run)) if args.json else stop.run.path)
+        return EXIT_INCOMPLETE
 
 
 def say_stopped(why: str, args: argparse.Namespace, run: Run) -> None:

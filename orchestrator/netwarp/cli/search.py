@@ -11,13 +11,10 @@ from ..core.errors import SpecError
 from ..core.numbers import in_short, percent
 from ..core.units import QuantityError, counted, hanging, parse_quantity
 from ..engine.optimiser import BY_CHANCE
-from ..engine.running import RunInterrupted, RunOutOfSpace
 from ..engine.search import SearchResult, levels_text, search
 from ..sandbox.choose import BACKENDS
-from . import EXIT_INTERRUPTED
 from .output import print_json
-from .progress import TerminalProgress
-from .run import add_plan_arguments, plan_options, say_stopped
+from .run import add_plan_arguments, plan_options, unless_stopped
 
 SHOWN = 5
 
@@ -52,20 +49,17 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Search; the exit status: 0 a point was found, 1 no point has a value."""
-    try:
-        with TerminalProgress() as progress:
-            result = search(
-                metric=args.maximise or args.minimise, largest=args.maximise is not None, over=args.over,
-                flow=args.flow, budget_s=_seconds(args.budget), points=args.points, backend=args.backend,
-                jobs=args.jobs, out=args.out, resume=args.resume, report=not args.no_report, arguments=args.typed,
-                progress=progress, **plan_options(args),
-            )  # fmt: skip
-    except RunInterrupted as stop:
-        say_stopped("interrupted", args, stop.run)
-        return EXIT_INTERRUPTED
-    except RunOutOfSpace as stop:
-        say_stopped(f"{stop}; nothing more was run. Make room first", args, stop.run)
-        return 1
+    result = unless_stopped(
+        args,
+        lambda progress: search(
+            metric=args.maximise or args.minimise, largest=args.maximise is not None, over=args.over,
+            flow=args.flow, budget_s=_seconds(args.budget), points=args.points, backend=args.backend,
+            jobs=args.jobs, out=args.out, resume=args.resume, report=not args.no_report, arguments=args.typed,
+            progress=progress, **plan_options(args),
+        ),
+    )  # fmt: skip
+    if isinstance(result, int):
+        return result
     if args.json:
         print_json({"run_dir": str(result.run.path), "spec": result.spec and str(result.spec), **_record(result)})
     else:

@@ -1,4 +1,4 @@
-"""A built kernel that another machine takes over, for the tests of its transfer and of its wheel."""
+"""A cache of kernels for each test, and a built kernel that another machine takes over."""
 
 from __future__ import annotations
 
@@ -7,6 +7,14 @@ from pathlib import Path
 import pytest
 from netwarp.guestkernel import KernelBuild, build_kernel
 from support.kernel_tree import make_tree
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the test's kernels are."""
+    monkeypatch.setenv("NETWARP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("NETWARP_KERNEL", raising=False)
+    return tmp_path / "cache"
 
 
 @pytest.fixture

@@ -10,23 +10,7 @@ from netwarp.core.errors import DoesNotBuild, KernelError
 from netwarp.guestkernel import build_kernel, list_kernels
 from netwarp.guestkernel.asked import build_asked, parse_asked
 from netwarp.guestkernel.source import find_source, release_of, unpack_parts
-from support.kernel_tree import MAIN, make_tree
-
-PATCH = """\
---- a/main.c
-+++ b/main.c
-@@ -1,2 +1,2 @@
- #include <stdio.h>
--int main(void) { puts("6.12.999"); return 0; }
-+int main(void) { puts("6.12.999"); return 1; }
-"""
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("NETWARP_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("NETWARP_KERNEL", raising=False)
-    return tmp_path / "cache"
+from support.kernel_tree import MAIN, PATCH, make_tree
 
 
 def git(tree: Path, *words: str) -> str:

@@ -17,13 +17,6 @@ from netwarp.guestkernel.tool_run import Progress
 from support.kernel_tree import builds, contents, make_tree
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("NETWARP_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("NETWARP_KERNEL", raising=False)
-    return tmp_path / "cache"
-
-
 def test_a_build_is_installed_whole_and_found(tmp_path: Path) -> None:
     seen: list[Progress] = []
     build = build_kernel(make_tree(tmp_path), progress=seen.append)

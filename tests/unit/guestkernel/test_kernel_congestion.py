@@ -26,11 +26,6 @@ module_init(mine_register);
 """
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NETWARP_CACHE", str(tmp_path / "cache"))
-
-
 def mine(tmp_path: Path, name: str = "mine", file: str = "tcp_mine.c", text: str = SOURCE) -> Path:
     (tmp_path / file).write_text(text.replace("NAME", name))
     return tmp_path / file

@@ -10,26 +10,7 @@ from netwarp.guestkernel import build_kernel, find_kernel, load_recipe
 from netwarp.guestkernel.cache import find_named
 from netwarp.guestkernel.recipe import ConfigOption
 from netwarp.guestkernel.variant import Variant, combined, debugging, label_of, patched
-from support.kernel_tree import make_tree
-
-PATCH = """\
-From: somebody
-Subject: [PATCH] another word
-
---- a/main.c
-+++ b/main.c
-@@ -1,2 +1,2 @@
- #include <stdio.h>
--int main(void) { puts("6.12.999"); return 0; }
-+int main(void) { puts("6.12.999"); return 1; }
-"""
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("NETWARP_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("NETWARP_KERNEL", raising=False)
-    return tmp_path / "cache"
+from support.kernel_tree import PATCH, make_tree
 
 
 def patch_file(tmp_path: Path, text: str = PATCH, name: str = "my fix.patch") -> Path:
