@@ -91,9 +91,9 @@ harm: setup $(DEV_READY) ## where one congestion control takes most from another
 	@$(NETWARP) search $@ --minimise share_all_run_ratio --flow victim $(if $(findstring --points,$(ARGS)),,--points 96) $(ARGS)
 
 # KERNEL_TREE: a tree, a tarball, or a release that is built (7.3); left out: the default kernel
-referee: setup ## RFCs against a kernel, recovery and rfc9438, and what differs from the kernels known here (KERNEL_TREE=~/linux)
+referee: setup ## RFCs against a kernel: recovery, rfc9438, bbr, and what differs from the kernels known here (KERNEL_TREE=~/linux)
 	@if [ -e "$(KERNEL_TREE)" ]; then $(NETWARP) kernel build --source "$(realpath $(KERNEL_TREE))"; fi
-	@for name in recovery rfc9438; do \
+	@for name in recovery rfc9438 bbr; do \
 		$(NETWARP) run $$name $(if $(KERNEL_TREE),--set kernel=$(or $(realpath $(KERNEL_TREE)),$(KERNEL_TREE))) $(ARGS) && \
 		.venv/bin/python experiments/golden.py compare results/$$name/latest || exit 1; done
 

@@ -27,9 +27,11 @@ from netwarp.engine.run_directory import open_run
 from netwarp.experiment import load_spec
 
 HERE = Path(__file__).resolve().parent
-NAMES = ("recovery", "rfc9438")
+NAMES = ("recovery", "rfc9438", "bbr")
 SHOWN = {"rfc9438": ("tables", "epochs")}
 """Tables of a run that are kept, and shown in the README."""
+MEASURED = ("bbr",)
+"""Of these the table has what was measured beside each verdict."""
 TITLES = {
     "tables": "Average window in packets: the RFC's table, its equations, the models in whole round trips, and Linux",
     "epochs": "Round trips of one of CUBIC's epochs, less those of the model in which it follows Reno",
@@ -105,13 +107,16 @@ def table(experiment: str) -> str:
     """The statements in words, by kernel; below them what differs."""
     found, claims = kernels(experiment), {claim.id: claim for claim in load_spec(HERE / experiment).claims}
     reasons, notes = differences(experiment), list[str]()
-    lines = [f"| | statement | RFC | {' | '.join(each['release'] for each in found)} |"]
+    said_by = "draft" if experiment == "bbr" else "RFC"
+    lines = [f"| | statement | {said_by} | {' | '.join(each['release'] for each in found)} |"]
     lines.append(f"| --- | --- | --- |{' --- |' * len(found)}")
     for name in dict.fromkeys(name for each in found for name in each["claims"]):
         claim, condition = claims[name.partition(" ")[0]], name.partition("=")[2]
         rows = [each["claims"].get(name) for each in found]
         text = f"{claim.text} ({condition})" if condition else claim.text
-        words = " | ".join(verdict(row) for row in rows)
+        words = " | ".join(
+            f"{verdict(row)} {number(row)}" if experiment in MEASURED and row else verdict(row) for row in rows
+        )
         lines.append(f"| {claim.id} | {text} | {first_source(claim)} | {words} |")
         if name in reasons:
             note = f"- **{claim.id}**, {numbers(claim, rows)}: {reasons[name]}"

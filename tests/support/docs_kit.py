@@ -37,6 +37,7 @@ NOT_RUN = {
     "netwarp search ": "minutes: tests/guest/engine/test_search.py",
     "python benchmarks/search_points.py": "of a box that was run whole: tests/unit/engine/test_optimiser.py",
     "make harm": "minutes: tests/guest/engine/test_search.py",
+    "netwarp run bbr": "minutes, or needs another kernel: planned",
     "netwarp sctp ": "half a minute each: tests/guest/engine/test_sctp_check.py",
     "netwarp explain capture.pcap": "of a capture of yours: tests/unit/captures/test_settings.py",
     "netwarp explain gnb.pcap": "of captures of yours: tests/unit/captures/test_settings.py",
