@@ -114,9 +114,7 @@ def table(experiment: str) -> str:
         claim, condition = claims[name.partition(" ")[0]], name.partition("=")[2]
         rows = [each["claims"].get(name) for each in found]
         text = f"{claim.text} ({condition})" if condition else claim.text
-        words = " | ".join(
-            f"{verdict(row)} {number(row)}" if experiment in MEASURED and row else verdict(row) for row in rows
-        )
+        words = " | ".join(verdict(row) if experiment not in MEASURED else with_number(row) for row in rows)
         lines.append(f"| {claim.id} | {text} | {first_source(claim)} | {words} |")
         if name in reasons:
             note = f"- **{claim.id}**, {numbers(claim, rows)}: {reasons[name]}"
@@ -152,6 +150,14 @@ def verdict(row: Row | None) -> str:
     if row is None or row["verdict"] == "not tested":
         return "-"
     return {HOLDS: HOLDS, "does not hold": "**differs**"}.get(row["verdict"], row["verdict"])
+
+
+def with_number(row: Row | None) -> str:
+    """The same with what was measured."""
+    if row is None or not row["measured"]:
+        return verdict(row)
+    measured = short(row["measured"]) if row["unit"] == "packets" else in_short(float(row["measured"]), row["unit"], 4)
+    return f"{verdict(row)} {measured}"
 
 
 def number(row: Row) -> str:
