@@ -10,6 +10,7 @@ from ..core.types import Cell, GuestKernel
 from ..experiment import Problems, Spec
 from ..experiment.factors import DOES_NOT_APPLY, ExperimentSpec
 from ..experiment.problems import nearest
+from ..experiment.programs import PROGRAM_FILES
 from ..experiment.toml_positions import Item
 from ..experiment.toml_writer import plain, toml_value
 from .cell import CellPlanner
@@ -135,13 +136,15 @@ def _plan(
 
 
 def _settings(patch: Item | None, path: str = "") -> Iterator[str]:
-    """The keys that a level sets, each with its value as written."""
+    """The keys that a level sets, each with its value as written; of files of programs the names."""
     for key, child in patch.table().items() if patch is not None else ():
         name = f"{path}.{key}" if path else key
         if isinstance(child.value, dict):
             yield from _settings(child, name)
         elif name != "title":
             values = [plain(each) for each in child.items()] or [child.value]
+            if name.endswith(f".program.{PROGRAM_FILES.key}"):
+                values = [value[0] if isinstance(value, list) else value for value in values]
             yield f"{name} = {', '.join(value if isinstance(value, str) else toml_value(value) for value in values)}"
 
 

@@ -324,3 +324,11 @@ def test_a_program_does_not_restart_beside_netwarps_own_sender() -> None:
         with_program(ENDS) + '[flow.g]\nfrom = "a"\nto = "b"\nprotocol = "tcp"\npaths = ["p1"]\n' + RESTART
     )
     assert any('flow "f" is a program, flow "g" is not: they do not restart together' in line for line in lines), lines
+
+
+def test_a_level_that_sets_files_names_them(tmp_path: Path) -> None:
+    """The report says what a level sets: of files their names, not all they hold."""
+    text = over_two_paths(ENDS) + '[factor.config]\nlevels = ["own"]\n[factor.config.level.own]\n'
+    plan = make_plan(spec_of(text + 'flow.f.program.files = ["mine.cfg", "peers.list"]\n', beside(tmp_path)))
+    (level,) = plan.factors[0].levels
+    assert level.sets == ("flow.f.program.files = mine.cfg, peers.list",)
