@@ -161,7 +161,8 @@ lint: setup $(DEV_READY) ## layout, types, imports between rooms, plans of all e
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
-	@for name in $(EXPERIMENTS); do .venv/bin/netwarp plan $$name > /dev/null || exit 1; done
+	@# 77: programs of some cells are not there (make programs), which is no fault of the plan
+	@for name in $(EXPERIMENTS); do .venv/bin/netwarp plan $$name > /dev/null || [ $$? = 77 ] || exit 1; done
 	@git ls-files -z -- '*.c' '*.h' | xargs -0 -r clang-format --dry-run -Werror
 	@cd ansible && ../.venv/bin/yamllint --strict . && PATH="$(CURDIR)/.venv/bin:$$PATH" ../.venv/bin/ansible-lint --offline --nocolor -q
 
