@@ -83,6 +83,9 @@ def test_the_handshake_ends_when_1_rtt_packets_went_both_ways(cell: Cell, tmp_pa
     assert metrics["setup_time_s"] == pytest.approx(0.041)
     assert (metrics["quic_packets"], metrics["connection_ids"], metrics["retry_packets"]) == (3, 1, 0)
     assert metrics["packets_both_ways"] == 3
+    assert metrics["transfer_time_s"] is None, "the window is not complete"
+    whole = quic_metrics(cell.flows[0], packets, packets, Window(40 * MS, 40 * MS, complete=True))
+    assert whole["transfer_time_s"] == pytest.approx(0.040)
 
 
 def test_without_1_rtt_packets_one_way_there_was_no_handshake(cell: Cell, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ def quic_metrics(
     if opener is not None:
         asks, answers = (opener.sent, opener.back) if flow.opener == "sender" else (opener.back, opener.sent)
         metrics["setup_time_s"] = setup_time_s(asks, answers)
+        metrics["transfer_time_s"] = transfer_time_s(opener, asks, window)
         metrics["retry_packets"] = float((answers["kind"] == Kind.RETRY).sum())
     if sender is not None:
         until = window.until_ns(sender.datagrams)
@@ -53,6 +54,14 @@ def setup_time_s(asks: Rows, answers: Rows) -> float | None:
     if not len(begun) or not all(map(len, firsts)):
         return None
     return (max(int(first[0]) for first in firsts) - int(begun[0])) / 1e9
+
+
+def transfer_time_s(opener: QuicPackets, asks: Rows, window: Window) -> float | None:
+    """From the first Initial of the end that connects to the end of a window that is complete; else None."""
+    begun = asks["time_ns"][asks["kind"] == Kind.INITIAL]
+    if not len(begun) or window.end_ns is None or not window.complete:
+        return None
+    return (window.end_ns - (int(begun[0]) - opener.datagrams.t0_realtime_ns)) / 1e9
 
 
 def connection_ids(sent: Rows, back: Rows) -> float | None:
