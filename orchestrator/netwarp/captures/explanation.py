@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ..core.numbers import in_short
+from ..core.units import counted
 from .connection import Connection
 from .course import Moment, course, network_part
+from .sctp.association import Association
+from .sctp.mtu_hole import mtu_hole
 from .sctp.settings import InferredSetting, infer_settings
 from .summary import FileSummary
+from .tcp.settings import infer_tcp_settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,18 +89,35 @@ def _explain(views: Sequence[tuple[FileSummary, Connection]]) -> Explanation:
         file.name,
         tuple(view.name for view, _ in views),
         course(connection),
-        tuple(network_part(connection)),
+        (*network_part(connection), *_holes(file, connection)),
         tuple(_settings(views)),
         tuple(views),
     )
 
 
+def _holes(file: FileSummary, connection: Connection) -> Iterator[str]:
+    """Path-MTU black holes of an association, in words."""
+    if connection.protocol != "sctp":
+        return
+    for direction in (0, 1):
+        hole = mtu_hole(Association(file.capture, connection.row, direction=direction))
+        if hole is None:
+            continue
+        since, until = (in_short((time_ns - file.first_ns) / 1e9, "s") for time_ns in (hole.from_ns, hole.to_ns))
+        told = "no ICMP is in the capture" if not hole.icmp else f"{counted(hole.icmp, 'packet')} of ICMP came"
+        yield (
+            f"large packets of {connection.ends[direction]} vanish, small ones pass: from {since} to {until} "
+            f"{counted(hole.lost, 'packet')} with {hole.lost_bytes} B of data and more were lost, while {hole.passed} "
+            f"with {hole.passed_bytes} B at most arrived: a path-MTU black hole ({told})"
+        )
+
+
 def _settings(views: Sequence[tuple[FileSummary, Connection]]) -> list[Known]:
     found: dict[tuple[int, str], list[tuple[FileSummary, InferredSetting]]] = {}
     for file, connection in views:
-        if connection.protocol == "sctp":
-            for setting in infer_settings(file.capture, connection.row):
-                found.setdefault((setting.end, setting.name), []).append((file, setting))
+        infer = infer_settings if connection.protocol == "sctp" else infer_tcp_settings
+        for setting in infer(file.capture, connection.row):
+            found.setdefault((setting.end, setting.name), []).append((file, setting))
     return [_together(end, name, each) for (end, name), each in sorted(found.items())]
 
 

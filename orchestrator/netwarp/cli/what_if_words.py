@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from ..engine.what_if import Variant, WhatIf
 
 MOST_ROWS = 16
-MOST_STALLS = 5
+MOST_STALLS, MOST_WAITS = 5, 3
 USUAL = ("DATA", "SACK")
 ALIKE_S = 0.0005
+OUTAGE_S = 0.5
+"""A shorter stall is called a wait."""
 LIKE_S, LIKE = 0.05, 0.1
 """Times of the association's start that differ by no more than timers do are not told."""
 
@@ -126,10 +128,11 @@ def _answers(found: WhatIf, end: int) -> Iterator[str]:
     replays = [variant.courses[end] for variant in found.replays]
     who = END_NAMES[end]
     stalls = sorted(field.stalls, key=lambda stall: -stall.wait_s)
-    for stall in sorted(stalls[:MOST_STALLS], key=lambda stall: stall.sent_s):
+    shown = [stall for stall in stalls if stall.wait_s >= OUTAGE_S][:MOST_STALLS] or stalls[:MOST_WAITS]
+    for stall in sorted(shown, key=lambda stall: stall.sent_s):
         yield from hanging("    \u2022 ", stall_text(who, stall, courses, replays))
-    if len(stalls) > MOST_STALLS:
-        yield from hanging("    \u2022 ", f"{len(stalls) - MOST_STALLS} shorter stalls of {who} are in --json")
+    if more := len(stalls) - len(shown):
+        yield from hanging("    \u2022 ", f"{counted(more, 'shorter wait')} of {who}: --json has all")
     up_s, ups = field.up_s or 0.0, sorted(course.up_s or 0.0 for course in courses)
     if end == found.inputs.end and any(abs(each - up_s) > max(LIKE_S, LIKE * up_s) for each in ups):
         text = f"the association would have been up after {_spread(ups)}, not {in_short(up_s, 's')}"
@@ -171,18 +174,22 @@ def stall_text(
     """The outage as it was, as the replay has it, and as it would have been."""
     waits = [course.waits_s.get(stall.tsn, OPEN) for course in courses]
     again = [course.waits_s.get(stall.tsn, OPEN) for course in replays]
-    was = "to the end of the capture" if stall.wait_s == OPEN else in_short(stall.wait_s, "s")
-    text = f"the outage of what {who} sends at {in_short(stall.sent_s, 's')} would have been {_waits(waits)}, not {was}"
-    if _waits(waits) == was:
-        text = f"the outage of what {who} sends at {in_short(stall.sent_s, 's')} would have been as long: {was}"
+    was = "for good" if stall.wait_s == OPEN else in_short(stall.wait_s, "s")
+    at = in_short(stall.sent_s, "s")
+    if stall.wait_s < OUTAGE_S:
+        text = f"what {who} sends at {at} would have waited {_waits(waits)} for its acknowledgement, not {was}"
+    elif _waits(waits) == was:
+        text = f"the outage of what {who} sends at {at} would have been as long: {was}"
+    else:
+        text = f"the outage of what {who} sends at {at} would have been {_waits(waits)}, not {was}"
     return f"{text} (replay: {_waits(again)})"
 
 
 def _waits(waits: Sequence[float]) -> str:
     ended = sorted(wait for wait in waits if wait != OPEN)
     if not ended:
-        return "without an end in the capture's time"
-    return _spread(ended) + ("" if len(ended) == len(waits) else ", or without an end in the capture's time")
+        return "for good"
+    return _spread(ended) + ("" if len(ended) == len(waits) else ", or for good")
 
 
 def _spread(values: Sequence[float]) -> str:

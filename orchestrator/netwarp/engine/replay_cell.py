@@ -23,14 +23,16 @@ from ..experiment.toml_writer import toml_text
 
 START_NS = 1_000_000_000
 """When the association begins in the cell."""
-AFTER_NS = 2_000_000_000
+AFTER_NS, LONG_AFTER_NS = 2_000_000_000, 40_000_000_000
+"""How long the cell goes on after the capture's end: longer where nothing ended the association in order."""
 MOST_DEAD = 2000
 UNSURE_NS = 50_000_000
 """An interval whose end is known less closely has several ends tried."""
 ENDS = {"early": 0.0, "quarter": 0.25, "half": 0.5, "most": 0.75, "late": 1.0}
 """Levels of the factor `repair`: the share of the time in which the network may have come back."""
+GIVING_UP = "association_max_retrans"
 NEAR = 1.2
-"""Above an interval without an upper end, so many times its lower end is tried."""
+"""Of an interval without an upper end, so many times its lower end is tried; without a lower end likewise."""
 ROLES = ("sender", "receiver")
 LINUX: Mapping[str, object] = {
     "rto_initial": "3 s", "rto_min": "1 s", "rto_max": "60 s", "sack_delay": "200 ms", "sack_frequency": 2,
@@ -47,6 +49,7 @@ PHASES = (0, 16, 32, 48, 128, 256, 384)
 """Starts of the association in ms after START_NS that are tried: the kernel's timers expire at multiples of 8, 64 or
 512 ms of its own clock (core/timer_wheel.py), whose phase a capture does not show.
 """
+MORE, MOST_COUNTS = 2, 8
 SEED, SEEDS = 1, 4
 
 Settings = tuple[dict[str, Any], dict[str, Any]]
@@ -110,13 +113,13 @@ def options_of(name: str, value: float, end: int) -> dict[str, Any]:
 
 def value_in(known: Known) -> float:
     """See settings_of."""
-    low = known.low or 0.0
+    is_time = known.unit == "s"
+    low = known.low or (known.high or 0.0) / NEAR if is_time else known.low or 0.0
     usual = DEFAULTS[known.name]
     if low <= usual and (known.high is None or usual <= known.high):
         return usual
     if known.high is None:
         return low
-    is_time = known.unit == "s"
     return roundest((low + known.high) / 2 if is_time else low, known.high, is_time)
 
 
@@ -132,19 +135,20 @@ def roundest(low: float, high: float, is_time: bool) -> float:
     return high
 
 
-def alternatives(known: Sequence[Known], guess: Guess, *, probed: bool) -> Iterator[Guess]:
-    """Other guesses that the capture permits, each with one change. probed: HEARTBEATs counted, whose instants are
-    random, and so is what they count (RFC 9260 8.3).
+def alternatives(known: Sequence[Known], guess: Guess, gave_up: int | None) -> Iterator[Guess]:
+    """Other guesses that the capture permits, each with one change. gave_up: the end that did: of it other seeds are
+    tried, since HEARTBEATs count too, and their instants are random (RFC 9260 8.3).
     """
     for phase in PHASES:
         if phase != guess.phase_ms:
             yield dataclasses.replace(guess, phase_ms=phase)
     for each in known:
-        if each.name not in DEFAULTS or not (each.high or each.low):
+        if each.name not in DEFAULTS or not (each.high or each.low) or each.name == GIVING_UP:
             continue
-        low = each.low or 0.0
+        low = each.low or (each.high or 0.0) / NEAR
         high = each.high or low * NEAR
-        for value in sorted({roundest(low, high, each.unit == "s"), low, (low + high) / 2}):
+        values = {roundest(low, high, each.unit == "s"), low, (low + high) / 2}
+        for value in sorted(values if each.unit == "s" else _counts(each)):
             options = options_of(each.name, value, each.end)
             if any(guess.settings[each.end].get(key) != given for key, given in options.items()):
                 yield _changed(guess, each.end, options)
@@ -152,15 +156,19 @@ def alternatives(known: Sequence[Known], guess: Guess, *, probed: bool) -> Itera
         yield _changed(guess, end, {"nodelay": not guess.settings[end].get("nodelay", False)})
     for share in (ENDS["early"], ENDS["late"]):
         yield dataclasses.replace(guess, repair=share)
-    if probed:
-        thresholds = [each for each in known if each.name == "association_max_retrans" and each.low and each.high]
+    if gave_up is not None:
+        thresholds = [each for each in known if each.name == GIVING_UP and each.end == gave_up]
         ends = [
-            (each.end, options_of(each.name, count, each.end))
-            for each in thresholds
-            for count in range(int(each.low or 0), int(each.high or 0) + 1)
+            (each.end, options_of(each.name, count, each.end)) for each in thresholds for count in _counts(each)
         ] or [(0, {})]
         for more, (end, options) in itertools.product(range(SEEDS), ends):
             yield _changed(dataclasses.replace(guess, seed=SEED + more), end, options)
+
+
+def _counts(known: Known) -> list[int]:
+    """The counts of an interval, of one that is open above the first."""
+    low = int(known.low or 0)
+    return list(range(low, min(int(known.high or low + MORE), low + MOST_COUNTS) + 1))
 
 
 def _changed(guess: Guess, end: int, options: Mapping[str, Any]) -> Guess:
@@ -211,7 +219,7 @@ def replay_spec(inputs: ReplayInputs, guess: Guess) -> dict[str, Any]:
         "name": "what-if",
         "title": "A captured association, played again",
         "seed": guess.seed,
-        "duration": _time(until_ns + AFTER_NS),
+        "duration": _time(until_ns + _after_ns(inputs)),
         "node": {"a": {}, "b": {}},
         "link": links,
         "flow": {"s": flow},
@@ -235,7 +243,11 @@ def _stop_ns(inputs: ReplayInputs, guess: Guess) -> int:
     """When a closes the association: as captured, if it did."""
     if inputs.closing is not None and inputs.closing[1] == 0:
         return inputs.closing[0] - inputs.start_ns + guess.start_ns
-    return inputs.end_ns - inputs.start_ns + guess.start_ns + AFTER_NS // 2
+    return inputs.end_ns - inputs.start_ns + guess.start_ns + _after_ns(inputs) // 2
+
+
+def _after_ns(inputs: ReplayInputs) -> int:
+    return AFTER_NS if inputs.closing is not None else LONG_AFTER_NS
 
 
 def _dead(inputs: ReplayInputs) -> Iterator[tuple[str, int, int, Dead]]:
@@ -316,13 +328,13 @@ def _rows(inputs: ReplayInputs, end: int) -> Iterator[tuple[int, int, int]]:
     """
     messages: Sequence[SeenMessage] = inputs.messages[end]
     due = [
-        (max(message.time_ns - inputs.start_ns - (HELD_NS if message.held else 0), 0) // 1000, message)
+        (max(message.time_ns - inputs.start_ns - (2 * HELD_NS if message.held else 0), 0) // 1000, message)
         for message in messages
     ]
     for at, message in sorted(due, key=lambda each: each[0]):
         yield at, message.size, message.stream
     if not messages:  # a file needs one: it is due after the flow's end
-        yield (inputs.end_ns - inputs.start_ns + 2 * AFTER_NS) // 1000, 1, 0
+        yield (inputs.end_ns - inputs.start_ns + 2 * LONG_AFTER_NS) // 1000, 1, 0
 
 
 def _time(value_ns: float) -> str:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from ..captures import read_captures
-from ..captures.explanation import Explanation
+from ..captures.explanation import Explanation, Known
 from ..captures.sctp.association import Association
-from ..captures.sctp.event_match import EventMatch, match_events, sent_events
+from ..captures.sctp.event_match import EventMatch, both_ends, match_events, sent_events
 from ..captures.sctp.replay_inputs import END_NAMES, ReplayInputs, View, replay_inputs
-from ..captures.sctp.stalls import AssociationCourse, association_course
+from ..captures.sctp.stalls import AssociationCourse, association_course, giving_up
 from ..core.errors import CaptureError, SpecError
 from ..core.wire import SCTP
 from ..experiment.sctp_sides import read_side
@@ -182,7 +182,7 @@ def what_if(
         guess=guess,
         match=match,
         field={
-            end: association_course(association, int(association.row["first_ns"]), inputs.end_ns)
+            end: association_course(association, int(association.row["first_ns"]), int(association.row["last_ns"]))
             for end, association in field.items()
         },
         replays=fitting,
@@ -210,6 +210,7 @@ def _fit(
     best = Guess(settings_of(explained.settings, inputs))
     match: EventMatch | None = None
     pending, tried = [best], list[Guess]()
+    gave_up = giving_up(field[inputs.end])
     for number in range(1, ROUNDS + 1):
         fresh = [each for place, each in enumerate(pending) if each not in (*tried, *pending[:place])]
         if not fresh:
@@ -217,7 +218,7 @@ def _fit(
         tried += fresh
         before = match
         for guess, found in _matches(inputs, field, fresh, folder / f"fit{number}", jobs, progress):
-            if match is None or (found.whole, found.matched) > (match.whole, match.matched):
+            if match is None or found.rank > match.rank:
                 best, match = guess, found
         if match is None or match.whole:
             break
@@ -228,16 +229,24 @@ def _fit(
                 continue
         if match is before and len(pending) > 1:
             break
-        pending = list(alternatives(explained.settings, best, probed=_probed(field[inputs.end])))
+        pending = list(alternatives([*explained.settings, *_ceilings(explained, field)], best, gave_up))
     if match is None:
         raise CaptureError(f"no cell of the replay ran; see {folder}")
     return best, match, len(tried)
 
 
-def _probed(association: Association) -> bool:
-    """Whether HEARTBEATs of this end were not answered, which count as errors."""
-    beats = association.heartbeats
-    return bool((~beats.answered & (beats.direction == association.direction)).any())
+def _ceilings(explained: Explanation, field: Mapping[int, Association]) -> Iterator[Known]:
+    """rto_max of an end of which it is not known: at least the longest wait for T3 is tried."""
+    there = {known.end for known in explained.settings if known.name == "rto_max"}
+    for end, association in field.items():
+        sent, again = association.sent, association.again
+        times = sent.rows["time_ns"][again.row[again.expiries]]
+        waits = [
+            int(sent.rows["time_ns"][row] - sent.rows["time_ns"][sent.before[row]])
+            for row in again.row[again.expiries].tolist()
+        ]
+        if end not in there and len(times):
+            yield Known(end, "rto_max", max(waits) / 1e9, None, "s", (), ())
 
 
 def _unseen(match: EventMatch, inputs: ReplayInputs) -> tuple[int, int] | None:
@@ -281,20 +290,21 @@ def _matches(
 
 
 def compare(field: Mapping[int, Association], cell: Mapping[int, Association], inputs: ReplayInputs) -> EventMatch:
-    """The events at the end from which most is known, in the capture and in a cell."""
-    mine, other = field[inputs.end], cell[inputs.end]
-    begin_ns = int(mine.row["first_ns"])
-    until_ns = inputs.end_ns - begin_ns
-    field_paths = [
-        next(row for row in mine.paths if set(mine.path_name(row).split(">")) == set(path.addresses))
-        for path in inputs.paths
-    ]
-    cell_paths = sorted(other.paths, key=other.path_name)
-    return match_events(
-        sent_events(mine, field_paths, begin_ns),
-        sent_events(other, cell_paths, int(other.row["first_ns"])),
-        until_ns,
-    )
+    """The events at the ends that were captured, in the capture and in a cell."""
+    matches = {}
+    for end, mine in field.items():
+        other = cell[end]
+        begin_ns = int(mine.row["first_ns"])
+        field_paths = [
+            next(row for row in mine.paths if set(mine.path_name(row).split(">")) == set(path.addresses))
+            for path in inputs.paths
+        ]
+        matches[end] = match_events(
+            sent_events(mine, field_paths, begin_ns),
+            sent_events(other, sorted(other.paths, key=other.path_name), int(other.row["first_ns"])),
+            int(mine.row["last_ns"]) - begin_ns,
+        )
+    return both_ends(matches, inputs.paths[0].round_trip_ns // 2)
 
 
 def _associations(done: Run, cell: str, inputs: ReplayInputs) -> dict[int, Association]:
@@ -322,7 +332,9 @@ def _variants(done: Run, inputs: ReplayInputs, field: Mapping[int, Association])
         courses = {}
         for end, association in found.items():
             begin_ns = int(association.row["first_ns"])
-            until_ns = begin_ns + inputs.end_ns - int(field[inputs.end].row["first_ns"])
+            until_ns = begin_ns + int(field[end].row["last_ns"]) - int(field[end].row["first_ns"])
+            if str(row["settings"]) == CHANGED:  # what is late or lost in the capture may come after its end
+                until_ns = int(association.row["last_ns"])
             courses[end] = association_course(association, begin_ns, until_ns)
         result.append(
             Variant(str(row.get("repair", "")), str(row["settings"]), cell, compare(field, found, inputs), courses)

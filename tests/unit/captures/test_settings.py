@@ -75,7 +75,17 @@ def test_the_course_of_a_failover_in_order() -> None:
 def test_tcp_has_a_course_too() -> None:
     (explained,) = explain_captures(recorded("tcp", "a", ("p1",))).connections
     assert "connects" in explained.moments[0].text
-    assert explained.settings == ()
+
+
+@pytest.mark.parametrize("node", ["a", "b"])
+def test_what_the_syns_of_tcp_offer(node: str) -> None:
+    (explained,) = explain_captures(recorded("tcp", node, ("p1",))).connections
+    known = {(each.end, each.name): (each.low, each.high) for each in explained.settings}
+    for end in (0, 1):
+        assert known[end, "mss"] == (1460, 1460)
+        assert known[end, "sack_permitted"] == known[end, "timestamps"] == (1, 1)
+        assert known[end, "window_shift"][0] == known[end, "window_shift"][1]
+    assert ((0, "initial_window") in known) == (node == "a"), "at the data's sender only"
 
 
 @pytest.mark.parametrize(("name", "link"), [("sctp", "p1"), ("sctp", "p2"), ("bundle", "p1"), ("tcp", "p1")])

@@ -7,6 +7,7 @@ compared: HEARTBEATs and their answers, since their instants are random (RFC 926
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from ...core.wire import HEARTBEAT, HEARTBEAT_ACK, SACK, chunk_name
 from ..native import UNKNOWN
 from .association import Association
 from .t3_waits import MS
+from .transmissions import NEVER
 
 WITHIN_NS = 50 * MS
 WITHIN_RATIO = 0.1
@@ -46,9 +48,10 @@ class SentEvent:
 
 @dataclasses.dataclass(frozen=True)
 class EventMatch:
-    """How far two captures agree. matched: events of the first, before the two part, of `events`; largest_ns: by which
-    these differ at most. parting: the first difference in words; "": none. pairs: event, and its time in the other
-    (None: not there). extra: the event of the second at which they part, if the first has no such then; else None.
+    """How far two captures (or two ends of each) agree. matched: events of the first, before the two part, of `events`;
+    largest_ns: by which these differ at most. parting: the first difference in words; "": none. pairs: event, and its
+    time in the other (None: not there). extra: the event of the second at which they part, if the first has no such
+    then; else None. parting_ns: its time; apart_ns: between its two times (NEVER: one is missing).
     """
 
     events: int
@@ -57,6 +60,13 @@ class EventMatch:
     parting: str
     pairs: tuple[tuple[SentEvent, int | None], ...]
     extra: SentEvent | None = None
+    parting_ns: int = 0
+    apart_ns: int = NEVER
+
+    @property
+    def rank(self) -> tuple[bool, int, int]:
+        """The larger, the more alike."""
+        return self.whole, self.matched, -self.apart_ns
 
     @property
     def whole(self) -> bool:
@@ -116,7 +126,7 @@ def match_events(field: list[SentEvent], cell: list[SentEvent], until_ns: int) -
     mine = [event for event in field if event.time_ns <= until_ns]
     pairs = []
     parting_at: tuple[int, str] | None = None
-    matched, largest = 0, 0
+    matched, largest, apart_ns = 0, 0, NEVER
     extra: SentEvent | None = None
     for event in mine:
         other = there.get(event.key)
@@ -125,10 +135,10 @@ def match_events(field: list[SentEvent], cell: list[SentEvent], until_ns: int) -
             continue
         at = in_short(event.time_ns / 1e9, "s")
         if other is None:
-            if until_ns - event.time_ns > WITHIN_NS:
-                parting_at = event.time_ns, f"{event.text} at {at} in the capture: the replay has no such packet"
+            parting_at = event.time_ns, f"{event.text} at {at} in the capture: the replay has no such packet"
         elif abs(other.time_ns - event.time_ns) > event.allowed_ns:
             said = in_short(other.time_ns / 1e9, "s")
+            apart_ns = abs(other.time_ns - event.time_ns)
             parting_at = (
                 min(event.time_ns, other.time_ns),
                 f"{event.text} at {at} in the capture, at {said} in the replay",
@@ -152,4 +162,30 @@ def match_events(field: list[SentEvent], cell: list[SentEvent], until_ns: int) -
                 extra = event
                 matched = sum(each.time_ns < event.time_ns for each, _ in pairs)
             break
-    return EventMatch(len(mine), matched, largest, "" if parting_at is None else parting_at[1], tuple(pairs), extra)
+    at_ns, parting = parting_at or (0, "")
+    return EventMatch(len(mine), matched, largest, parting, tuple(pairs), extra, at_ns, apart_ns)
+
+
+def both_ends(matches: Mapping[int, EventMatch], away_ns: int) -> EventMatch:
+    """The matches at both ends as one: each event as its sender has it. away_ns: from a to b, by which the times of b
+    are behind.
+    """
+    if len(matches) == 1:
+        return next(iter(matches.values()))
+    pairs = [
+        (dataclasses.replace(event, time_ns=event.time_ns + end * away_ns), None if at is None else at + end * away_ns)
+        for end, match in matches.items()
+        for event, at in match.pairs
+        if event.key[0] == end
+    ]
+    first = min(matches.values(), key=lambda match: (match.whole, match.parting_ns))
+    return EventMatch(
+        events=sum(match.events for match in matches.values()),
+        matched=sum(match.matched for match in matches.values()),
+        largest_ns=max(match.largest_ns for match in matches.values()),
+        parting=first.parting,
+        pairs=tuple(sorted(pairs, key=lambda pair: pair[0].time_ns)),
+        extra=first.extra,
+        parting_ns=first.parting_ns,
+        apart_ns=first.apart_ns,
+    )

@@ -89,14 +89,14 @@ def way(packets: Iterable[Packet]) -> Way:
 def of_both_ends(here: Rows, there: Rows, data: Sequence[int], until_ns: int) -> list[Packet]:
     """The packets of one direction of a path that its sender captured. here, there: rows of `identities` at both ends,
     by time. data: the packets (by their number in the capture) with data. until_ns: when the other capture ends, by
-    this one's clock; packets sent later are left out.
+    this one's clock; of packets sent later those that arrived are known.
     """
     matches = match_packets(here, there)
     numbers = {packet: number for number, packet in enumerate(data, 1)}
     return [
         Packet(int(row["time_ns"]), bool(place != NOWHERE), numbers.get(int(row["packet"]), 0))
         for row, place in zip(here, matches.place.tolist(), strict=True)
-        if row["time_ns"] <= until_ns
+        if row["time_ns"] <= until_ns or place != NOWHERE
     ]
 
 
@@ -110,7 +110,7 @@ def inferred(association: Association, round_trips: Mapping[int, int]) -> dict[t
     sent, mine = association.sent, association.direction
     found: dict[tuple[int, int], list[Packet]] = {}
     if len(sent):
-        arrived = _arrived(association, round_trips)
+        arrived = transmissions_that_arrived(association, round_trips)
         times, paths = sent.rows["time_ns"].tolist(), sent.rows["path"].tolist()
         begins = [*sent.packets.tolist(), len(sent)]
         numbers: dict[int, int] = {}
@@ -133,7 +133,7 @@ def inferred(association: Association, round_trips: Mapping[int, int]) -> dict[t
     return found
 
 
-def _arrived(association: Association, round_trips: Mapping[int, int]) -> list[bool | None]:
+def transmissions_that_arrived(association: Association, round_trips: Mapping[int, int]) -> list[bool | None]:
     """Of each transmission whether it arrived; None: not known (never acknowledged, and never sent again)."""
     sent, reports = association.sent, association.reports
     twice = np.bincount(

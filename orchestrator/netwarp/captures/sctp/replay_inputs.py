@@ -17,14 +17,15 @@ from ..native import Ints, Rows
 from .association import Association
 from .network_evidence import NEAR_NS, Packet, Way, inferred, of_both_ends, way
 from .settings import USER_INITIATED
-from .t3_waits import AT_ONCE_NS, MS
 
 END_NAMES = ("a", "b")
 """Of the initiator and the other end, as in `netwarp sctp check A B`."""
 USUAL_MTU = 1500
 LEAST_RATE_PAIRS = 5
-HELD_NS = 1 * MS
-"""A message that goes as an acknowledgement comes waited for it: it is taken as due so long before."""
+HELD_NS = 100_000
+"""A message that goes so soon after an acknowledgement or a retransmission waited for it. It is taken as due as long
+before.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -225,7 +226,7 @@ def _messages(association: Association, end: int, round_trips: Mapping[int, int]
     for place, size, stream in zip(rows.tolist(), found.payload_bytes.tolist(), found.stream.tolist(), strict=True):
         time_ns, path = int(chunks["time_ns"][place]), int(chunks["path"][place])
         since = int(np.searchsorted(letting_go, time_ns, side="right")) - 1
-        held = since >= 0 and time_ns - int(letting_go[since]) < AT_ONCE_NS
+        held = since >= 0 and time_ns - int(letting_go[since]) < HELD_NS
         if not at_sender:
             time_ns -= round_trips.get(path, next(iter(round_trips.values()))) // 2
         result.append(SeenMessage(time_ns - ahead_ns, int(size), int(stream), bool(held)))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core.wire import ABORT, COOKIE_ACK
+from ..native import Rows
 from .association import Association
 from .settings import USER_INITIATED
 
@@ -92,12 +93,9 @@ def association_course(association: Association, begin_ns: int, until_ns: int) -
             sent_s = (int(sent.rows["time_ns"][row]) - begin_ns) / 1e9
             stalls.append(Stall(tsn, sent_s, waits[tsn], int(out.expiries[place])))
     within = sent.rows["time_ns"][again.row] <= until_ns
-    chunks, columns = association.chunks, association.columns
-    up = chunks["time_ns"][columns.of_type(COOKIE_ACK)]
-    causes = association.capture.causes
-    asked_for = causes["packet"][causes["code"] == USER_INITIATED]
-    aborts = chunks[columns.of_type(ABORT)]
-    aborts = aborts[~np.isin(aborts["packet"], asked_for) & (aborts["time_ns"] <= until_ns)]
+    up = association.chunks["time_ns"][association.columns.of_type(COOKIE_ACK)]
+    aborts = _aborts(association)
+    aborts = aborts[aborts["time_ns"] <= until_ns]
     return AssociationCourse(
         chunks=len(waits),
         sent_again=int(within.sum()),
@@ -108,6 +106,19 @@ def association_course(association: Association, begin_ns: int, until_ns: int) -
         up_s=(int(up[0]) - begin_ns) / 1e9 if len(up) else None,
         given_up_s=(int(aborts["time_ns"][0]) - begin_ns) / 1e9 if len(aborts) else None,
     )
+
+
+def giving_up(association: Association) -> int | None:
+    """The end that aborted although no application asked for it; None: neither."""
+    aborts = _aborts(association)
+    return int(aborts["direction"][0]) if len(aborts) else None
+
+
+def _aborts(association: Association) -> Rows:
+    causes = association.capture.causes
+    asked_for = causes["packet"][causes["code"] == USER_INITIATED]
+    aborts = association.chunks[association.columns.of_type(ABORT)]
+    return aborts[~np.isin(aborts["packet"], asked_for)]
 
 
 def _longest_each(stalls: list[Stall]) -> list[Stall]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...captures.course import Moment
 from ...captures.explanation import Explanation, Known
@@ -10,10 +10,15 @@ from ...core.numbers import fixed, given, plain
 from ...core.units import counted, hanging
 
 MOST_MOMENTS = 40
-NAMES = (
-    "rto_initial", "rto_min", "rto_max", "init_attempts", "init_max_timeout", "failover_threshold",
-    "association_max_retrans", "heartbeat_interval", "initial_window", "sack_delay", "sack_frequency",
-)  # fmt: skip
+NAMES = {
+    "sctp": (
+        "rto_initial", "rto_min", "rto_max", "init_attempts", "init_max_timeout", "failover_threshold",
+        "association_max_retrans", "heartbeat_interval", "initial_window", "sack_delay", "sack_frequency",
+    ),
+    "tcp": (
+        "mss", "sack_permitted", "timestamps", "window_shift", "syn_timeout", "syn_retries", "initial_window",
+    ),
+}  # fmt: skip
 """The settings of docs/spec.md that a capture may show; failover_threshold: T3 expiries in a row after which new data
 still stays on its path (pf_retrans or path_max_retrans).
 """
@@ -46,22 +51,22 @@ def _lines(explained: Explanation) -> Iterator[str]:
             yield from hanging("    ", sentence)
     for end in (0, 1):
         mine = [known for known in explained.settings if known.end == end]
-        if explained.connection.protocol == "sctp":
+        if connection.protocol in NAMES and (mine or connection.protocol == "sctp"):
             yield ""
             yield f"  {connection.ends[end]} was set to"
-            yield from _settings(mine)
+            yield from _settings(mine, NAMES[connection.protocol])
 
 
 def _moment(moment: Moment) -> list[str]:
     return hanging(f"{fixed(moment.t_s, 3):>10} s  ", moment.text)
 
 
-def _settings(known: list[Known]) -> Iterator[str]:
+def _settings(known: list[Known], names: Sequence[str]) -> Iterator[str]:
     for each in known:
         why = "; ".join(dict.fromkeys(reason for _, reason in each.because))
         yield from hanging(f"    {each.name:<25}{interval(each):<18}  ", why)
     found = {each.name for each in known}
-    if missing := [name for name in NAMES if name not in found]:
+    if missing := [name for name in names if name not in found]:
         yield from hanging("    unknown: ", ", ".join(missing))
 
 
