@@ -87,6 +87,8 @@ def _run(args: argparse.Namespace) -> int:
         print_json(as_json(watched))
     else:
         print_watched(watched, out)
+    if watched.empty:
+        raise SpecError("no test and no number is there on both kernels: nothing was compared")
     return int(watched.differs)
 
 
@@ -162,6 +164,10 @@ def print_watched(watched: Watched, out: Path) -> None:
     cells = sum(run.cells for run in watched.runs)
     numbers = ", ".join(f"{count} {verdict}" for verdict, count in watched.numbers.most_common())
     console.print(f"{counted(cells, 'cell')} on each; numbers: {numbers or 'none'}")
+    for run in watched.runs:
+        for side, why in zip("AB", run.failed, strict=True):
+            if why:
+                console.print(f"{run.spec} on {side}: {why}")
     for splat in watched.splats:
         console.print(f"splat in {splat.where}:\n{splat.text}")
     _print_tests(console, watched)
@@ -180,7 +186,7 @@ def print_watched(watched: Watched, out: Path) -> None:
     for found in watched.bisected:
         which = " or ".join(commit[:12] for commit in found.commits[:5])
         console.print(f"{found.finding}: {which} ({found.subject}), {counted(found.steps, 'step')}")
-    if not watched.differs:
+    if not watched.differs and not watched.empty:
         console.print("Nothing changed.")
     console.print(str(out / "index.html"), soft_wrap=True)
 

@@ -23,6 +23,8 @@ import msgspec
 from ..captures.first_difference import PacketDifference, behaviour_difference_of_files
 from ..core.built_programs import program_digests
 from ..core.errors import CaptureError, KernelError, SpecError
+from ..core.types import Outcome
+from ..core.units import counted
 from ..experiment import load_experiment
 from ..guestkernel import KernelBuild
 from ..guestkernel.cache import kernels_dir
@@ -71,17 +73,18 @@ def results_of(
     progress: Progress = no_progress,
     anew: bool = False,
 ) -> tuple[WatchedKernel, Path]:
-    """What a set gives on a kernel, and the directory that keeps it; it is run unless it is there. source: of the
-    kernel's own tests, as for find_source() (None: they are left out). anew: run it again.
+    """What a set gives on a kernel, and the directory that keeps it; it is run unless it is there and
+    complete. source: of the kernel's own tests, as for find_source() (None: they are left out). anew: run it again.
 
     Raises SpecError, KernelError, RunInterrupted.
     """
     place = watch_dir() / _key(build, source, chosen)
     with _locked(place):
         if (place / RECORD).is_file() and not anew:
-            os.utime(place)
             kept = read_json(place / RECORD, WatchedKernel)
-            return msgspec.structs.replace(kept, asked=asked or kept.asked), place
+            if kept.complete:
+                os.utime(place)
+                return msgspec.structs.replace(kept, asked=asked or kept.asked), place
         work = place.with_name(f"{_UNFINISHED}{place.name}")
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir()
@@ -155,17 +158,19 @@ def _run_set(
             tests += run_tests(kind, names, build, source, work / "tests" / kind, jobs)
         except (KernelError, SpecError) as error:
             without.append(f"{kind}: {str(error).splitlines()[0]}")
-    runs = []
+    runs, complete = [], True
     for number, each in enumerate(chosen.runs, 1):
         runs.append(f"{number}-{Path(each.spec).stem if each.spec.endswith('.toml') else Path(each.spec).name}")
         progress(Notice(f"{name}: {each.spec} {' '.join(each.only)}".rstrip()))
-        run_experiment(
+        done = run_experiment(
             each.spec, sets={"kernel": build.key}, only=each.only, where=each.where, backend="virtual",
             out=work / "runs" / runs[-1], jobs=jobs, report=False, progress=progress,
         )  # fmt: skip
+        complete = complete and not {"FAILED", "INVALID"} & done.outcomes.keys()
     return WatchedKernel(
         asked=asked or build.release, release=build.release, sha256=build.sha256, key=build.key, source=build.source,
         runs=tuple(runs), tests=tuple(tests), splats=tuple(splats_of(work)), without=tuple(without),
+        complete=complete,
     )  # fmt: skip
 
 
@@ -199,17 +204,30 @@ def compare_results(base: tuple[WatchedKernel, Path], new: tuple[WatchedKernel, 
     cells: list[ChangedCell] = []
     runs: list[ChangedRun] = []
     for name in base[0].runs:
-        compared = compare_runs(*(place / "runs" / name for _, place in (base, new)))
+        places = [place / "runs" / name for _, place in (base, new)]
+        compared = compare_runs(*places)
         assert compared.numbers is not None
         spec = name.partition("-")[2]
-        plan = open_run(base[1] / "runs" / name).plan
         moved = compared.numbers
-        runs.append(ChangedRun(name, spec, len(plan.cells), moved.counts, moved.outcomes, moved.verdicts))
+        sides = [open_run(place) for place in places]
+        failed = _failed(sides[0]), _failed(sides[1])
+        count = len(sides[0].plan.cells)
+        runs.append(ChangedRun(name, spec, count, moved.counts, moved.outcomes, moved.verdicts, failed))
         cells += _changed_cells(name, spec, compared)
     known = {(splat.where, splat.text) for splat in base[0].splats}
     fresh = tuple(splat for splat in new[0].splats if (splat.where, splat.text) not in known)
     tests = changed_tests(base[0].tests, new[0].tests)
     return Watched(base[0], new[0], set_name, tuple(runs), tuple(sorted(cells, key=rank)), tests, fresh)
+
+
+def _failed(run: Run) -> str:
+    """The cells that did not complete, with the reason of the first: "2 of 49 cells: ..."."""
+    outcomes = {cell.id: run.results.outcomes.get(cell.id) for cell in run.plan.cells}
+    bad = [each for each in outcomes.values() if each is None or each.outcome is not Outcome.COMPLETED]
+    if not bad:
+        return ""
+    reason = "not run" if bad[0] is None else f"{bad[0].outcome}, {bad[0].reason or 'no reason given'}"
+    return f"{len(bad)} of {counted(len(outcomes), 'cell')} did not complete: {reason}"
 
 
 def _changed_cells(name: str, spec: str, compared: RunComparison) -> Iterator[ChangedCell]:

@@ -36,7 +36,8 @@ class Splat(Frozen, frozen=True):
 
 class WatchedKernel(Frozen, frozen=True):
     """A kernel and what ran on it. asked: as it was asked for. runs: the folders of its runs, in the order of the set.
-    wall_s, cpu_s: what they took, when they ran. without: what could not run on it, and why.
+    wall_s, cpu_s: what they took, when they ran. without: what could not run on it, and why. complete: no cell FAILED
+    or is INVALID, which may be this machine's fault.
     """
 
     asked: str
@@ -50,6 +51,7 @@ class WatchedKernel(Frozen, frozen=True):
     wall_s: float = 0.0
     cpu_s: float = 0.0
     without: tuple[str, ...] = ()
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,9 @@ class ChangedCell:
 
 @dataclass(frozen=True, slots=True)
 class ChangedRun:
-    """One spec on both kernels: what changed besides numbers, and how many numbers there are of each verdict."""
+    """One spec on both kernels: what changed besides numbers, and how many numbers there are of each verdict. failed:
+    on each kernel the cells that did not complete, with the reason of the first ("": all completed).
+    """
 
     run: str
     spec: str
@@ -81,6 +85,7 @@ class ChangedRun:
     counts: Counter[Verdict]
     outcomes: tuple[Moved, ...]
     verdicts: tuple[Moved, ...]
+    failed: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +151,12 @@ class Watched:
     def numbers(self) -> Counter[Verdict]:
         """How many numbers have each verdict."""
         return sum((run.counts for run in self.runs), Counter[Verdict]())
+
+    @property
+    def empty(self) -> bool:
+        """True if nothing was compared: no test ran on both, and no number is there."""
+        both = {test.name for test in self.base.tests} & {test.name for test in self.new.tests}
+        return not both and not self.numbers
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -229,6 +240,9 @@ def as_json(watched: Watched) -> dict[str, object]:
         "outcomes": [
             {"run": run.run, "cell": moved.name, "base": moved.a, "new": moved.b}
             for run in watched.runs for moved in run.outcomes
+        ],
+        "failed": [
+            {"run": run.run, "base": run.failed[0], "new": run.failed[1]} for run in watched.runs if any(run.failed)
         ],
         "verdicts": [
             {"run": run.run, "claim": moved.name, "base": moved.a, "new": moved.b}

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 from netwarp.cli import main
+from netwarp.core.errors import DoesNotBuild, SpecError
+from netwarp.engine.watch import compare_results, results_of
+from netwarp.engine.watch_bisect import bisect
+from netwarp.engine.watch_sets import watch_set
+from netwarp.guestkernel import KernelBuild
 from netwarp.guestkernel.cache import find_named
 
 pytestmark = pytest.mark.skipif(
@@ -33,3 +39,49 @@ def test_two_releases_differ_where_the_receivers_window_does(
 def test_a_kernel_beside_itself_has_changed_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["kernel", "watch", "6.12", "6.12", "--set", "tiny", "--out", str(tmp_path / "out")]) == 0
     assert "Nothing changed." in capsys.readouterr().out
+
+
+def history(tree: Path, *kernels: str) -> list[str]:
+    """A repository whose commits say in a file which kernel each is; their hashes."""
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", str(tree)]
+    tree.mkdir()
+    subprocess.run([*git, "init", "-q"], check=True)
+    hashes = []
+    for number, kernel in enumerate(kernels):
+        (tree / "kernel").write_text(f"{kernel} {number}")
+        subprocess.run([*git, "add", "-A"], check=True)
+        subprocess.run([*git, "commit", "-qm", f"commit {number}"], check=True)
+        said = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+        hashes.append(said.stdout.strip())
+    return hashes
+
+
+def test_the_commit_that_moved_a_number_is_found(tmp_path: Path) -> None:
+    """Of six commits the fourth brings the other kernel; the third does not build, and may be it as well."""
+    tree = tmp_path / "linux"
+    hashes = history(tree, "6.12", "6.12", "none", "7.3", "7.3", "7.3")
+    asked: list[str] = []
+
+    def build(text: str) -> tuple[KernelBuild, None]:
+        commit = text.rpartition("@")[2]
+        command = ["git", "-C", str(tree), "show", f"{commit}:kernel"]
+        asked.append(commit)
+        name = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[0]
+        if (found := find_named(name)) is None:
+            raise DoesNotBuild("the compiler refused it")
+        return found, None
+
+    chosen = watch_set("tiny")
+    base, new = (results_of(build(f"{tree}@{each}")[0], None, chosen) for each in (hashes[0], hashes[-1]))
+    watched = compare_results(base, new, chosen.name)
+    asked.clear()
+    found = bisect(watched, watched.findings[0], chosen, tree, hashes[0], hashes[-1], base[1], build)
+    assert (found.finding, set(found.commits), found.subject) == (
+        "watch: window growth",
+        {hashes[2], hashes[3]},
+        "commit 3",
+    )
+    assert found.steps == len(set(asked)) - 1 and set(asked) < set(hashes[1:5])
+    assert hashes[2] in asked
+    with pytest.raises(SpecError, match="there is no finding absent"):
+        bisect(watched, "absent", chosen, tree, hashes[0], hashes[-1], base[1], build)

@@ -155,7 +155,11 @@ def test_the_page_says_what_changed_and_nothing_of_a_spec_is_markup() -> None:
         assert said in text
     assert "<b>bulk" not in page and "bulk &lt;b&gt;" in page
     assert 'href="new/runs/1-watch/cells/bulk_r0_1/"' in page
-    assert "Nothing changed." in watch_page(Watched(kernel("a"), kernel("b"), "small", (), (), (), ())).decode()
+    passed = kernel("a", WatchedTest("net:tls", "pass"))
+    assert "Nothing changed." in watch_page(Watched(passed, passed, "small", (), (), (), ())).decode()
+    assert "Nothing was compared." in watch_page(Watched(passed, kernel("b"), "small", (), (), (), ())).decode()
+    failed = ChangedRun("1-watch", "watch", 2, Counter(), (), (), ("", "2 of 2 cells did not complete: FAILED, no way"))
+    assert "watch on B: 2 of 2 cells did not complete" in watch_page(watched(runs=(failed,))).decode()
 
 
 def test_the_json_numbers_its_findings() -> None:

@@ -81,6 +81,8 @@ def sentence(watched: Watched) -> str:
         parts.append(f"{counted(judged, 'verdict')} changed")
     if watched.cells:
         parts.append(f"{counted(watched.numbers['changed'], 'number')} moved in {counted(len(watched.cells), 'cell')}")
+    if watched.empty:
+        return "Nothing was compared."
     if not parts:
         return "Nothing changed."
     said = ", ".join(parts)
