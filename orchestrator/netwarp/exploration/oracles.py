@@ -20,7 +20,7 @@ LOST = re.compile(r"timed out|reset|aborted|refused|broken pipe|closed|not conne
 """What a program says when its connection was given up. What it says of its settings is no finding."""
 OF_THE_BENCH = ("guest memory", "timeline", "start of ", "read-backs", "capture/", "spinning")
 """The beginnings of checks that say something of the cell's circumstances, not of the protocol."""
-THRESHOLDS = re.compile(r"max_retrans|ps_retrans|init_|retries|retrans|lifetime|cookie_life|close$|reconnect|overflow")
+THRESHOLDS = re.compile(r"_retrans$|_retransmits$|^init_|retries|cookie_life|^close$|^reconnect$|overflow|linear")
 """Settings that make a connection give up sooner, by their names."""
 FEW_LOSSES = 2
 CLOSED_WITHIN_NS = 600_000_000_000
