@@ -91,7 +91,7 @@ def alone(smallest: Path, bits: list[int], variants: list[str], place: Path) -> 
     """What the smallest schedules show with these bugs alone."""
     out = place / f"alone-{'-'.join(map(str, bits)) or 'none'}"
     if not (out / "explore.json").exists():
-        run(variants, bits, out, again=smallest)
+        run(variants, bits, out, again=smallest, small=False)
     told = json.loads((out / "explore.json").read_bytes())
     return {(each["kind"], each["mark"]) for each in told["findings"]}
 

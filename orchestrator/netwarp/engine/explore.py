@@ -12,7 +12,7 @@ import resource
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from ..experiment import AnyExperiment, Spec, load_experiment
 from ..exploration.changes import Change, PacketChange, as_json, from_json, named
 from ..exploration.corpus import Entry, Reached, choose
 from ..exploration.counters import Function, counts, lines_of, read_kept, with_counts
+from ..exploration.found import Finding, Step
 from ..exploration.minimise import minimised
 from ..exploration.mutation import Parent, mutated
 from ..exploration.oracles import Seen, Wrong, wrongs
@@ -62,29 +63,6 @@ FIRST_PLAIN = 60
 """Packets of a root that a plain exploration loses one by one; then it loses each two of the first of them."""
 
 
-class Step(msgspec.Struct, frozen=True):
-    """A point of the coverage curve: after so many cells."""
-
-    cells: int
-    wall_s: float
-    cpu_s: float
-    arcs: int
-    lines: int
-    functions: int
-
-
-@dataclass(slots=True)
-class Finding:
-    """What is wrong in some schedules. changes: of the smallest; cells: ids of all that showed it."""
-
-    wrong: Wrong
-    root: int
-    changes: tuple[Change, ...]
-    cells: list[str] = field(default_factory=list)
-    first_at: int = 0
-    name: str = ""
-
-
 @dataclass(frozen=True, slots=True)
 class Explored:
     """The result: where it is, how many cells ran, the curve, the functions, the findings."""
@@ -108,6 +86,7 @@ def explore(
     kernel: str = "",
     plain: bool = False,
     again: str | Path | None = None,
+    small: bool = True,
     only: Sequence[str] = (),
     where: Where = (),
     sets: Mapping[str, str] | None = None,
@@ -120,9 +99,9 @@ def explore(
     files: patterns of the source, as "net/sctp/*.c". cells, budget_s: how many cells, or for how long (wall clock); at
     least one. seed: of what is drawn. kernel: one with counters ("": the default release's with those of `files`).
     plain: lose packet after packet instead of drawing changes. again: an earlier exploration of the same cells, whose
-    schedules (those that were kept, and the findings') run instead of new ones, on another kernel say. only, where,
-    sets: as for `run`. jobs: cells at once; it does not change which cells run. out: the directory (default:
-    results/<name>-explore/<UTC time>/).
+    schedules (those that were kept, and the findings') run instead of new ones, on another kernel say. small: make
+    findings small. only, where, sets: as for `run`. jobs: cells at once; it does not change which cells run. out: the
+    directory (default: results/<name>-explore/<UTC time>/).
     Raises SpecError, BackendUnavailable, StoreError.
     """
     check_jobs(jobs)
@@ -144,6 +123,8 @@ def explore(
                 search.queue = _plain(search) if again is None else _again(search, Path(again))
             try:
                 search.run(cells, budget_s)
+                if small:
+                    search.make_small()
             except KeyboardInterrupt:
                 search.write()
                 raise
@@ -204,7 +185,7 @@ class _Search:
 
     # ---------------------------------------------------------------------------------------------- generations
     def run(self, cells: int | None, budget_s: float | None) -> None:
-        """Generation after generation, until the budget is used up; then make the findings small."""
+        """Generation after generation, until the budget is used up."""
         first = [(number, ()) for number in range(len(self.roots))]
         self._generation(first)
         while (cells is None or self.done < cells) and (budget_s is None or time.monotonic() - self.started < budget_s):
@@ -221,6 +202,9 @@ class _Search:
                     f"{last.arcs} arcs, {counted(len(self.findings), 'finding')}, corpus {len(self.entries)}"
                 )
             )
+
+    def make_small(self) -> None:
+        """Make each finding small, and write what shows it."""
         for number, finding in enumerate(list(self.findings.values())[:MOST_FINDINGS], 1):
             self._write(number, self._small(finding))
 

@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..core.types import CellOutcome, Outcome
+from ..core.types import BACK, CellOutcome, Outcome
 from ..store.console import splats_in
 from .changes import Change, FaultChange, PacketChange, SettingChange
 from .counters import Kept
 
 HUNG = re.compile(r"stall|did not end|virtual deadline|was killed after|hung", re.IGNORECASE)
-LOST = re.compile(r"timed out|reset|aborted|refused|broken pipe|closed|not connected|unreachable", re.IGNORECASE)
+LOST = re.compile(r"timed out|reset|aborted|broken pipe|closed|not connected|unreachable", re.IGNORECASE)
 """What a program says when its connection was given up. What it says of its settings is no finding."""
 OF_THE_BENCH = ("guest memory", "timeline", "start of ", "read-backs", "capture/", "spinning")
 """The beginnings of checks that say something of the cell's circumstances, not of the protocol."""
@@ -112,7 +112,7 @@ def _numbers(text: str) -> dict[str, int]:
 def _delivery(seen: Seen, changes: Sequence[Change]) -> Iterator[Wrong]:
     """By the analyser's metrics, which say nothing of cells that did not complete."""
     for (flow, metric), value in seen.values.items():
-        if not value:
+        if not value or flow.endswith(BACK):  # SCTP has no half-closed state: the sender's close ends that direction
             continue
         aborted = bool(seen.values.get((flow, "aborts"), 0.0))
         text = f"flow {flow}: {metric} is {value:g}"

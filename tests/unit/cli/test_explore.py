@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from netwarp.cli.explore import _budget, add_arguments, beside, run, summary
 from netwarp.core.errors import BackendUnavailable, SpecError
-from netwarp.engine.explore import Explored, Finding, Step
+from netwarp.engine.explore import Explored
 from netwarp.exploration.changes import PacketChange
 from netwarp.exploration.counters import Function
+from netwarp.exploration.found import Finding, Step
 from netwarp.exploration.oracles import Wrong
 from netwarp.guestkernel.cache import KernelBuild
 
