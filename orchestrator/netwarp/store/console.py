@@ -15,7 +15,7 @@ SPLAT_LINES = 40
 """The most lines of a splat that are kept as its text."""
 _TIME = re.compile(r"^\[\s*(\d+\.\d+)\](?:\[[^\]]*\])? ?")
 _MARK = re.compile(r"^@\d+$")
-_END = re.compile(r"^---\[ end ")
+_END = re.compile(r"^-+\[ (?:end|cut here)")
 _RULE = re.compile(r"^[=\-*]{20,}$")
 _HEADLINES = {
     "panic": r"Kernel panic - not syncing",
