@@ -60,7 +60,6 @@ RECORD = "watched.json"
 KEPT = 12
 """Results of kernels that stay in the cache; the longest unused go first."""
 _UNFINISHED = ".running-"
-_SPLAT_LINES = 6
 
 
 def results_of(
@@ -193,10 +192,10 @@ def _as_test(result: Result) -> WatchedTest:
 
 
 def splats_of(place: Path) -> Iterator[Splat]:
-    """The warnings and oopses in the consoles below a directory, in the order of the names of cells and tests."""
+    """The reports of the kernel in the consoles below a directory, in the order of the names of cells and tests."""
     for console in sorted(place.rglob("console.txt")):
-        if found := splats(console):
-            yield Splat(str(console.parent.relative_to(place)), "\n".join(found[0].text[:_SPLAT_LINES]))
+        for splat in splats(console):
+            yield Splat(str(console.parent.relative_to(place)), "\n".join(splat.text), splat.fingerprint)
 
 
 def compare_results(base: tuple[WatchedKernel, Path], new: tuple[WatchedKernel, Path], set_name: str) -> Watched:
@@ -214,10 +213,15 @@ def compare_results(base: tuple[WatchedKernel, Path], new: tuple[WatchedKernel, 
         count = len(sides[0].plan.cells)
         runs.append(ChangedRun(name, spec, count, moved.counts, moved.outcomes, moved.verdicts, failed))
         cells += _changed_cells(name, spec, compared)
-    known = {(splat.where, splat.text) for splat in base[0].splats}
-    fresh = tuple(splat for splat in new[0].splats if (splat.where, splat.text) not in known)
+    known = {(splat.where, _kind(splat)) for splat in base[0].splats}
+    fresh = tuple(splat for splat in new[0].splats if (splat.where, _kind(splat)) not in known)
     tests = changed_tests(base[0].tests, new[0].tests)
     return Watched(base[0], new[0], set_name, tuple(runs), tuple(sorted(cells, key=rank)), tests, fresh)
+
+
+def _kind(splat: Splat) -> str:
+    """What makes two reports the same: their stack, not the addresses in their text."""
+    return splat.fingerprint or splat.text.partition("\n")[0]
 
 
 def _failed(run: Run) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from ..results.watched import Watched, WatchedTest
-from ..selftests.nipa import Entry, Origin, entries_file, group_of
+from ..selftests.nipa import Entry, Origin, entries_file, group_of, namify
 
 
 def watch_results(watched: Watched, origin: Origin, started: datetime, ended: datetime) -> dict[str, object]:
@@ -36,4 +36,5 @@ def _numbers(watched: Watched) -> Iterator[Entry]:
 
 def _splats(watched: Watched) -> Iterator[Entry]:
     cases = tuple((splat.where, "fail") for splat in watched.splats)
-    yield Entry("splats", "netwarp-numbers", "fail" if cases else "pass", "index.html", cases)
+    crashes = tuple(splat.fingerprint or namify(splat.text.partition("\n")[0]) for splat in watched.splats)
+    yield Entry("splats", "netwarp-numbers", "fail" if cases else "pass", "index.html", cases, crashes=crashes)

@@ -28,10 +28,13 @@ class WatchedTest(Frozen, frozen=True):
 
 
 class Splat(Frozen, frozen=True):
-    """A warning or an oops of the kernel in a console. where: of which cell or test; text: its first lines."""
+    """A report of the kernel about itself, in a console. where: of which cell or test; text: its lines; fingerprint:
+    the functions of its stack, as NIPA has it.
+    """
 
     where: str
     text: str
+    fingerprint: str = ""
 
 
 class WatchedKernel(Frozen, frozen=True):

@@ -100,7 +100,7 @@ def test_a_splat_is_read_from_a_console(tmp_path: Path) -> None:
     place = tmp_path / "runs/1-watch/cells/bulk"
     place.mkdir(parents=True)
     (place / "console.txt").write_text(
-        "@1.0\n[    1.2] WARNING: CPU: 0 PID: 1 at net/x.c:7\nCall Trace:\n tcp_ack\n@2.0\n"
+        "@1\n[    1.2] WARNING: CPU: 0 PID: 1 at net/x.c:7\nCall Trace:\n tcp_ack+0x1/0x2\n@2\n"
     )
     [splat] = splats_of(tmp_path)
     assert splat.where == "runs/1-watch/cells/bulk"
