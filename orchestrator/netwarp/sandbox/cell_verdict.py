@@ -44,7 +44,8 @@ def in_words_of_the_spec(cell: Cell, app: str, message: str) -> str:
     if match := _CONGESTION.fullmatch(message):
         return (
             f'this kernel has no congestion control "{match[1]}"; netwarp\'s guest kernels have:'
-            f" {', '.join(congestion_controls())} (kernel/fragment.config)"
+            f" {', '.join(congestion_controls())} (kernel/fragment.config); a file of yours becomes a part of a kernel"
+            f" by `netwarp kernel build --congestion tcp_{match[1]}.c`"
         )
     if flow is not None and message.startswith(_LATE):
         rtt_ms = max(path.base_rtt_ns for path in flow.paths) / 1e6
