@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import resource
 import shutil
 import time
@@ -59,6 +60,7 @@ from .watch_sets import WatchRun, WatchSet
 RECORD = "watched.json"
 KEPT = 12
 """Results of kernels that stay in the cache; the longest unused go first."""
+CELL_HASH = re.compile(r"_[0-9a-f]{10}$")
 _UNFINISHED = ".running-"
 
 
@@ -213,15 +215,21 @@ def compare_results(base: tuple[WatchedKernel, Path], new: tuple[WatchedKernel, 
         count = len(sides[0].plan.cells)
         runs.append(ChangedRun(name, spec, count, moved.counts, moved.outcomes, moved.verdicts, failed))
         cells += _changed_cells(name, spec, compared)
-    known = {(splat.where, _kind(splat)) for splat in base[0].splats}
-    fresh = tuple(splat for splat in new[0].splats if (splat.where, _kind(splat)) not in known)
     tests = changed_tests(base[0].tests, new[0].tests)
-    return Watched(base[0], new[0], set_name, tuple(runs), tuple(sorted(cells, key=rank)), tests, fresh)
+    ordered = tuple(sorted(cells, key=rank))
+    return Watched(base[0], new[0], set_name, tuple(runs), ordered, tests, new_splats(base[0].splats, new[0].splats))
 
 
-def _kind(splat: Splat) -> str:
-    """What makes two reports the same: their stack, not the addresses in their text."""
-    return splat.fingerprint or splat.text.partition("\n")[0]
+def new_splats(before: Sequence[Splat], after: Sequence[Splat]) -> tuple[Splat, ...]:
+    """Those of `after` of whose stack there is none in the same cell or test before; addresses do not count, nor the
+    hash in a cell's id, which is another on another kernel.
+    """
+
+    def kind(splat: Splat) -> tuple[str, str]:
+        return CELL_HASH.sub("", splat.where), splat.fingerprint or splat.text.partition("\n")[0]
+
+    known = {kind(splat) for splat in before}
+    return tuple(splat for splat in after if kind(splat) not in known)
 
 
 def _failed(run: Run) -> str:

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from netwarp.cli import main
 from netwarp.core.errors import SpecError
-from netwarp.engine.watch import RECORD, results_of, splats_of, watch_dir
+from netwarp.engine.watch import RECORD, new_splats, results_of, splats_of, watch_dir
 from netwarp.engine.watch_nipa import watch_results
 from netwarp.engine.watch_sets import SETS, WatchRun, WatchSet, watch_set
 from netwarp.experiment import load_experiment
@@ -105,6 +105,14 @@ def test_a_splat_is_read_from_a_console(tmp_path: Path) -> None:
     [splat] = splats_of(tmp_path)
     assert splat.where == "runs/1-watch/cells/bulk"
     assert splat.text.startswith("WARNING: CPU: 0") and "tcp_ack" in splat.text
+
+
+def test_a_splat_is_new_by_its_stack_and_its_cell() -> None:
+    place = "runs/1-watch/cells/bulk_r0_"
+    before = Splat(f"{place}0123456789", "BUG: at 0xffff", "tcp_ack:tcp_rcv")
+    again = Splat(f"{place}abcdefabcd", "BUG: at 0xeeee", "tcp_ack:tcp_rcv")
+    elsewhere, other = msgspec.structs.replace(again, where="tests/x"), Splat(again.where, "BUG: other", "sctp_rcv")
+    assert new_splats([before], [again, elsewhere, other]) == (elsewhere, other)
 
 
 def test_the_largest_change_stands_first_and_models_last() -> None:
