@@ -100,7 +100,7 @@ referee: setup ## RFCs against a kernel: recovery, rfc9438, bbr, and what differ
 programs: packages apps ## web servers and signalling daemons for the guests, into build/packages (downloaded and unpacked, not installed)
 	@setup/unpack.sh && $(MAKE) --silent -C apps packaged
 
-web-agreement daemons usrsctp: programs
+web-agreement daemons usrsctp quic: programs
 
 papers: setup ## a page over the papers' conclusions: results/papers.html
 	@.venv/bin/python experiments/papers.py && echo results/papers.html
