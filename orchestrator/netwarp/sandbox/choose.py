@@ -114,16 +114,22 @@ def with_kernels(chosen: Chosen, cells: Sequence[Cell]) -> Chosen:
             builds[build.sha256] = build
     if absent:
         chosen.backend.close()
-        raise BackendUnavailable("\n".join(map(_not_built, absent)))
+        raise BackendUnavailable("\n".join(map(not_built, absent)))
     return replace(chosen, kernels=tuple(sorted(builds.values(), key=lambda build: (build.release, build.sha256))))
 
 
-def _not_built(name: str) -> str:
+def not_built(name: str) -> str:
+    """What is said of a kernel that a spec names and that is not there: the command that builds it."""
     release, _, label = ("", "", "") if "/" in name else name.partition("+")
     options = ["--source", f"linux-source-{'.'.join(release.split('.')[:2])}" if release else name]
     for part in label.split("+") if label else ():
-        options += ["--debug"] if part == DEBUG else ["--patch", f"{part}.patch"]
+        options += ["--debug"] if part == DEBUG else _file_of(part)
     return f"the kernel {name} is not built; `{command('kernel', 'build', *options)}` builds it"
+
+
+def _file_of(label: str) -> list[str]:
+    """The option of a variant that is a file of the user's; congestion controls are called so in net/ipv4."""
+    return ["--congestion", f"{label}.c"] if label.startswith("tcp_") else ["--patch", f"{label}.patch"]
 
 
 def hosts(inventory: Path | None) -> Chosen:

@@ -9,6 +9,7 @@ from netwarp.core.errors import DoesNotBuild, KernelError
 from netwarp.guestkernel import build_kernel
 from netwarp.guestkernel.cache import find_named
 from netwarp.guestkernel.congestion import congestion_controls, with_congestion
+from netwarp.sandbox.choose import not_built
 from support.kernel_tree import make_tree
 
 SOURCE = """\
@@ -96,3 +97,8 @@ def test_a_file_that_is_no_congestion_control_is_refused_with_an_example(tmp_pat
     assert '.name = "mine"' in str(caught.value)
     with pytest.raises(KernelError, match="cannot be read"):
         with_congestion(tmp_path / "none.c")
+
+
+def test_a_kernel_that_is_not_built_is_named_with_the_command_that_builds_it() -> None:
+    said = not_built("6.12+tcp_mine+debug+fix")
+    assert "--source linux-source-6.12 --congestion tcp_mine.c --debug --patch fix.patch` builds it" in said
