@@ -128,7 +128,7 @@ def add_verbs(
         help="what changed from one kernel to another: tests, splats, numbers with the first packet that differs",
         description="Runs tests and small experiments on two kernels, and says what changed. A kernel is SOURCE, "
         "TREE@COMMIT or either with +PATCH: a built release, a tree, a tarball, a package (docs/kernel-developers.md). "
-        "Exit status: 0 nothing changed, 1 something did, 3 a source does not build.",
+        "Exit status: 0 nothing changed, 1 something did, 2 it could not be asked, 3 a source does not build.",
     )
     watching.add_argument("kernels", nargs="+", metavar="BASE NEW", help="or one git repository, with --over")
     watching.add_argument(

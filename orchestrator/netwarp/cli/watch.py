@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from ..core.errors import DoesNotBuild, SpecError
+from ..core.errors import DoesNotBuild, NetwarpError, SpecError
 from ..core.numbers import percent, readable
 from ..core.units import counted
 from ..engine.watch import compare_results, results_of
@@ -34,7 +34,7 @@ NAMED = ("base", "new")
 
 
 def run_watch(args: argparse.Namespace) -> int:
-    """`netwarp kernel watch`; 0: nothing changed, 1: something did."""
+    """`netwarp kernel watch`; 0: nothing changed, 1: something did, 2: it could not be asked."""
     args.started = datetime.now(UTC)
     if args.nipa is not None and not args.branch:
         raise SpecError("--nipa needs the branch's name, for example: --branch net-next-2026-08-20--15-00")
@@ -43,6 +43,10 @@ def run_watch(args: argparse.Namespace) -> int:
     except DoesNotBuild as error:
         if args.nipa is not None:
             write_result_file(args.nipa, build_failure(str(error), _origin(args), args.started, datetime.now(UTC)))
+        raise
+    except NetwarpError as error:
+        if error.exit_status == 1:  # which says here that something changed
+            raise SpecError(str(error)) from error
         raise
 
 

@@ -228,6 +228,8 @@ def test_a_set_of_ones_own(tmp_path: Path) -> None:
         (["6.12", "--over", "a..b"], "--over needs one git repository"),
         ([".", "--over", "a"], "wants two commits"),
         (["6.12", "6.13", "--nipa", "x.json"], "--nipa needs the branch's name"),
+        (["6.12", "6.12+absent.patch"], "there is no file absent.patch"),
+        (["7.99", "6.12"], "no such kernel is built; for example"),
     ],
 )
 def test_words_that_do_not_fit_are_answered_with_an_example(
