@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 
 from ..core import wire
 
+STAMPS = ("time stamp", "echoed time stamp")
+"""Names of the clauses that are a reading of TCP's clock."""
 _EPHEMERAL = 32768
 """The first port that Linux draws by itself (net.ipv4.ip_local_port_range)."""
 _WORD = 1 << 32

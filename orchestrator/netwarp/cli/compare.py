@@ -55,7 +55,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "cookies, ports); exit with 1 where they are not",
     )  # fmt: skip
     parser.add_argument(
-        "--within", default="2 us", metavar="TIME", help="with --packets: times may differ by this much (default: 2 us)"
+        "--within",
+        default="20 us",
+        metavar="TIME",
+        help="with --packets: times may differ by this much (default: 20 us)",
     )
     parser.set_defaults(run=run_compare)
 

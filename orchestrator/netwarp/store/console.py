@@ -39,7 +39,8 @@ _FRAME = re.compile(r"^\s*(?:\[<[0-9a-f]+>\] )?(\? )?([A-Za-z_]\w*)(?:\.\w+)*\+0
 _REPORTERS = re.compile(
     r"(?:dump_stack\w*|show_stack|_*warn\w*|report_bug|print_\w+|_*kasan_\w+|_*asan_\w+|_*ubsan_\w+|lockdep_\w+|panic"
     r"|check_\w+|validate_chain|mark_\w+|_*lock_acquire|_*might_\w+|_*schedule_bug|_raw_\w+|kmemleak_\w+|_*kmalloc\w*"
-    r"|_*kmem_cache_\w+|mem(?:set|cpy|move)|_*schedule|bust_spinlocks|segv\w*|relay_signal|sig_\w+|hard_handler)"
+    r"|_*kmem_cache_\w+|mem(?:set|cpy|move)|_*schedule|bust_spinlocks|segv\w*|relay_signal|sig_\w+|hard_handler"
+    r"|save_\w+|stack_trace_\w+|set_track\w*|_*(?:alloc|create)_object)"
 )
 MOST_FRAMES = 5
 

@@ -85,3 +85,33 @@ def test_a_fingerprint_is_the_stack_without_the_reporter(tmp_path: Path) -> None
 """
     (splat,) = splats(console(tmp_path, report))
     assert splat.fingerprint == "planted:tcp_retransmit_timer"
+
+
+RECORDED = {
+    "kasan": ("kasan", "BUG: KASAN: slab-use-after-free in planted"),
+    "atomic": ("lockdep", "WARNING: inconsistent lock state"),
+    "lockdep": ("lockdep", "WARNING: possible circular locking dependency detected"),
+    "rcu": ("rcu", "WARNING: suspicious RCU usage"),
+    "leak": ("leak", "unreferenced object 0x"),
+    "ubsan": ("ubsan", "UBSAN: array-index-out-of-bounds in net/ipv4/tcp_timer.c"),
+    "hung-task": ("hung task", "INFO: task kworker/0:1"),
+    "warning": ("warning", "WARNING: CPU: 0 PID: 0 at net/ipv4/tcp_timer.c"),
+    "bug": ("bug", "BUG: failure at net/ipv4/tcp_timer.c"),
+    "panic": ("panic", "Kernel panic - not syncing: Segfault with no mm"),
+}
+"""Consoles of a debug kernel of Linux 6.12.117 with benchmarks/debug/planted.patch, recorded from the mark before the
+first report on: its kind and the beginning of its headline.
+"""
+
+
+@pytest.mark.parametrize(("name", "kind", "line"), [(name, *said) for name, said in RECORDED.items()])
+def test_reports_of_a_real_kernel_are_read(name: str, kind: str, line: str) -> None:
+    found = splats(Path(__file__).parents[2] / "data" / "consoles" / f"{name}.txt")
+    assert found[0].kind == kind and found[0].line.startswith(line)
+    assert found[0].boot_s is not None and found[0].boot_s > 16
+    stacks = [splat.fingerprint for splat in found]
+    if name not in ("hung-task", "panic", "bug"):  # its task's own stack; no frame of the fault's own
+        assert any("planted" in stack for stack in stacks), stacks
+    if name == "atomic":
+        assert [splat.kind for splat in found] == ["lockdep", "atomic"]
+        assert found[1].line.startswith("BUG: sleeping function called from invalid context")
