@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 from netwarp.core.errors import SpecError
-from netwarp.selftests.guest import Result
+from netwarp.selftests.guest import Result, in_words
 from netwarp.selftests.nipa import Origin, build_failure, namify, result_file, write_result_file
 from netwarp.selftests.tap import Case
 from netwarp.selftests.tree import Selftest, parse_test
+from netwarp.store.console import splats
 
 ORIGIN = Origin("netwarp-uml", "net-next-2026-08-20--15-00", "https://example.org/results/1/")
 STARTED, ENDED = datetime(2026, 8, 20, 15, 1, 10, tzinfo=UTC), datetime(2026, 8, 20, 15, 43, 2, 100, tzinfo=UTC)
@@ -45,6 +46,17 @@ def test_a_result_file() -> None:
             "link": "https://example.org/results/1/02-net-mptcp-mptcp_join.sh",
         },
     ]  # fmt: skip
+
+
+def test_reports_of_the_kernel_are_crashes() -> None:
+    """A recorded console of two reports, of which the second is the panic that the first one ends in."""
+    found = splats(Path(__file__).parents[2] / "data" / "consoles" / "bug.txt")
+    result = Result(parse_test("net:x.sh"), "fail", None, None, 1.0, in_words(found), "", (), found)
+    assert result.note.startswith("the guest's kernel reported 16.288 s after its start: BUG: failure at net/ipv4/")
+    assert result.note.endswith("(and 1 more)")
+    (entry,) = result_file([result], ORIGIN, STARTED, ENDED)["results"]  # type: ignore[misc, attr-defined]
+    assert len(entry["crashes"]) == 2
+    assert entry["crashes"][1].endswith(":tcp_retransmit_timer:tcp_write_timer_handler:tcp_write_timer:call_timer_fn")
 
 
 def test_a_kernel_that_does_not_build_is_one_failed_test() -> None:
