@@ -32,7 +32,7 @@ __all__ = [
 
 _NEEDED = (machine.machine, machine.python, guest.kernel, guest.apps, guest.memory, guest.ptrace)
 _OTHERS = (
-    guest.personality, machine.disk, machine.cores, machine.installed, guest.packaged_kernel,
+    guest.personality, machine.disk, machine.cores, machine.installed, machine.unpacked, guest.packaged_kernel,
     host.is_root, host.namespaces, host.captures, host.netem, host.sctp, host.laboratory,
     machine.clock,
 )  # fmt: skip

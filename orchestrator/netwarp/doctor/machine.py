@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from ..core.checkout import CHECKOUT, INSTALLED
+from ..core.unpacked import UNPACKED_PACKAGES
 from . import distribution
 from .finding import Finding, gigabytes
 
@@ -72,8 +73,23 @@ def installed() -> Finding:
     return Finding("packages", "ok", f"all {len(required)} installed")
 
 
+def unpacked() -> Finding:
+    """Checks that the programs are there that specs take from packages without installing them."""
+    what = "unpacked programs"
+    if INSTALLED:
+        return Finding(what, "note", "none in a wheel: flows of QUIC need a checkout, or a program of your own")
+    marker = UNPACKED_PACKAGES / ".unpacked"
+    absent = set(packages("unpacked")) - set(marker.read_text().split() if marker.exists() else ())
+    if absent:
+        detail = (
+            f"{len(absent)} packages not unpacked: cells of QUIC, and others with programs of packages, are UNSUPPORTED"
+        )
+        return Finding(what, "note", detail, "make programs")
+    return Finding(what, "ok", "ngtcp2 (QUIC), web servers, signalling daemons")
+
+
 def packages(kind: str) -> list[str]:
-    """The Debian packages of setup/packages.txt of one kind (`run` or `test`)."""
+    """The Debian packages of setup/packages.txt of one kind (`run`, `test` or `unpacked`)."""
     lines = [line.split() for line in (CHECKOUT / "setup/packages.txt").read_text().splitlines()]
     return [line[1] for line in lines if line and line[0] == kind]
 

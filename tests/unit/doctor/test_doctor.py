@@ -209,6 +209,17 @@ def test_packages_are_asked_of_rpm_and_pacman(tmp_path: Path, monkeypatch: pytes
         assert (finding.state, finding.remedy.split()[-1]) == ("warning", "bison")
 
 
+def test_programs_of_packages_that_are_not_unpacked_are_named_with_the_command(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(machine, "UNPACKED_PACKAGES", tmp_path)
+    absent = machine.unpacked()
+    assert (absent.state, absent.remedy) == ("note", "make programs")
+    assert "cells of QUIC" in absent.detail
+    (tmp_path / ".unpacked").write_text(" ".join(machine.packages("unpacked")))
+    assert machine.unpacked().state == "ok"
+
+
 def test_every_note_of_the_host_has_a_remedy_or_needs_none() -> None:
     for finding in examine():
         assert finding.state in ("ok", "missing", "warning", "note")
