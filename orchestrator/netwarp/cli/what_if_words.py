@@ -40,6 +40,7 @@ def _lines(found: WhatIf) -> Iterator[str]:
     yield from hanging("    ", f"a is {ends[0]}, b is {ends[1]}")
     yield from hanging("    ", _agreement(found))
     if found.match.whole and found.replays:
+        yield from _given_up(found)
         for end in sorted(found.field):
             yield from _answers(found, end)
         yield ""
@@ -138,7 +139,8 @@ def _answers(found: WhatIf, end: int) -> Iterator[str]:
         text = f"the association would have been up after {_spread(ups)}, not {in_short(up_s, 's')}"
         yield from hanging("    \u2022 ", text)
     waits = sorted(course.longest_wait_s for course in courses)
-    if not stalls or waits[-1] > 1.1 * field.longest_wait_s:
+    lost = any(stall.wait_s == OPEN for stall in stalls)
+    if not stalls or (waits[-1] > 1.1 * field.longest_wait_s and not lost):
         longest = in_short(field.longest_wait_s, "s")
         text = (
             f"the longest wait of what {who} sent for an acknowledgement: {longest}; {_spread(waits)} with the change"
@@ -151,9 +153,15 @@ def _answers(found: WhatIf, end: int) -> Iterator[str]:
             yield from hanging(
                 "    \u2022 ", f"{text} by {who}: {was} in the capture; {_range(changed)} with the change"
             )
-    ended = [course.given_up_s for course in courses]
-    if field.given_up_s is not None or any(at is not None for at in ended):
-        was_text = "not given up" if field.given_up_s is None else f"given up at {in_short(field.given_up_s, 's')}"
+
+
+def _given_up(found: WhatIf) -> Iterator[str]:
+    """Whether an end gave the association up, by the capture of that end where there is one."""
+    at_s = {end: course.given_up_s for end, course in found.field.items() if course.given_up_s is not None}
+    end = min(at_s, key=lambda each: at_s[each] or 0.0, default=found.inputs.end)
+    ended = [variant.courses[end].given_up_s for variant in found.changed]
+    if at_s or any(at is not None for at in ended):
+        was_text = "not given up" if not at_s else f"given up at {in_short(at_s[end], 's')}"
         kept = sum(at is None for at in ended)
         yield from hanging("    \u2022 ", f"the association was {was_text}; {_ended(ended, kept)}")
 

@@ -14,6 +14,7 @@ from typing import Any
 from ..captures.explanation import Known
 from ..captures.sctp.network_evidence import EDGE_NS, Dead
 from ..captures.sctp.replay_inputs import END_NAMES, HELD_NS, ReplayInputs, SeenMessage
+from ..captures.sctp.t3_waits import TICK_NS
 from ..captures.sctp.transmissions import NEVER
 from ..core.errors import CaptureError
 from ..core.units import Quantity, format_quantity, parse_quantity
@@ -113,14 +114,24 @@ def options_of(name: str, value: float, end: int) -> dict[str, Any]:
 
 def value_in(known: Known) -> float:
     """See settings_of."""
-    is_time = known.unit == "s"
-    low = known.low or (known.high or 0.0) / NEAR if is_time else known.low or 0.0
     usual = DEFAULTS[known.name]
-    if low <= usual and (known.high is None or usual <= known.high):
+    if (known.low or 0.0) <= usual and (known.high is None or usual <= known.high):
         return usual
+    low, high, is_time = _tried(known)
     if known.high is None:
         return low
-    return roundest((low + known.high) / 2 if is_time else low, known.high, is_time)
+    return roundest((low + high) / 2 if is_time else low, high, is_time)
+
+
+def _tried(known: Known) -> tuple[float, float, bool]:
+    """The ends of an interval that are likely, and whether it is of times. Few timers are early, so a time is rather no
+    longer than was seen.
+    """
+    is_time = known.unit == "s"
+    early = TICK_NS / 1e9 if is_time else 0.0
+    high = None if known.high is None else max(known.high - early, known.low or 0.0)
+    low = known.low or (high or 0.0) / (NEAR if is_time else 1)
+    return low, low * NEAR if high is None else high, is_time
 
 
 def roundest(low: float, high: float, is_time: bool) -> float:
@@ -145,10 +156,9 @@ def alternatives(known: Sequence[Known], guess: Guess, gave_up: int | None) -> I
     for each in known:
         if each.name not in DEFAULTS or not (each.high or each.low) or each.name == GIVING_UP:
             continue
-        low = each.low or (each.high or 0.0) / NEAR
-        high = each.high or low * NEAR
-        values = {roundest(low, high, each.unit == "s"), low, (low + high) / 2}
-        for value in sorted(values if each.unit == "s" else _counts(each)):
+        low, high, is_time = _tried(each)
+        values = {roundest(low, high, is_time), low, (low + high) / 2}
+        for value in sorted(values if is_time else _counts(each)):
             options = options_of(each.name, value, each.end)
             if any(guess.settings[each.end].get(key) != given for key, given in options.items()):
                 yield _changed(guess, each.end, options)

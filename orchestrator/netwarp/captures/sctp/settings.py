@@ -2,7 +2,7 @@
 
 Each is an interval that holds what the packets permit, with the packets that show it. Nothing is guessed: what the
 capture does not bound is left open. Timers: a kernel's timer is late, never early, by up to one tick and an eighth of
-its length (Linux' timer wheel; usrsctp's ticks of 10 ms lie within).
+its length (Linux' timer wheel); one that counts ticks of 10 ms, as usrsctp's, is early by up to a tick.
 """
 
 from __future__ import annotations
@@ -332,7 +332,7 @@ def _acknowledging(association: Association, end: int) -> Iterator[InferredSetti
             if least_ns > MOST_SACK_DELAY_NS:
                 continue  # a queue, filled by the sender itself
             differ = int(late.since_last_ns[above] - late.since_last_ns[typical]) if far > near else 0
-            delays.append((least_ns, float(late.since_first_ns[typical] - near + differ)))
+            delays.append((least_ns, float(late.since_first_ns[typical] - near + differ + TICK_NS)))
             late_ns += late.time_ns[:10].tolist()
         at_once = mine.of(~waited)
         prompt += at_once.packets.tolist()
@@ -412,7 +412,7 @@ def _heartbeat_interval(association: Association, waits: Sequence[Wait], end: in
         longest, what = SETTLED_RTO_NS, "the path's RTO taken as at most 1 s (RFC 9260 16)"
         if first := [wait.most_ns for wait in waits if wait.doublings == 0]:
             longest, what = max(first), "the path's RTO as that of T3 expiries"
-    low, high = _seconds((timer_bounds(max(gaps), 0)[0] - 1.5 * longest, min(gaps)))
+    low, high = _seconds((timer_bounds(max(gaps), 0)[0] - 1.5 * longest, min(gaps) + TICK_NS))
     what = f"{counted(len(gaps), 'pause', 'pauses')} between heartbeats of an idle path; {what}"
     yield InferredSetting(end, "heartbeat_interval", low, high, "s", what, tuple(times[:10]))
 

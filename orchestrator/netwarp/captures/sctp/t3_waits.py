@@ -1,7 +1,7 @@
 """Lengths of the retransmission timers (T3) that ran out, as the capture at their sender shows them.
 
-A kernel's timer is late, never early, by up to one tick and an eighth of its length (Linux' timer wheel; the 10 ms of
-usrsctp's ticks lie within).
+A kernel's timer is late, never early, by up to one tick and an eighth of its length (Linux' timer wheel). One that
+counts ticks, as usrsctp's, is early by up to a tick.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Wait:
 
 def timer_bounds(least_ns: float, most_ns: float) -> tuple[float, float]:
     """What a timer was set to that ran for so long."""
-    return max((least_ns - TICK_NS) / LATE, 0.0), float(most_ns)
+    return max((least_ns - TICK_NS) / LATE, 0.0), float(most_ns + TICK_NS)
 
 
 def t3_waits(association: Association) -> list[Wait]:
