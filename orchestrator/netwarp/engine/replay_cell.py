@@ -26,6 +26,7 @@ START_NS = 1_000_000_000
 """When the association begins in the cell."""
 AFTER_NS, LONG_AFTER_NS = 2_000_000_000, 40_000_000_000
 """How long the cell goes on after the capture's end: longer where nothing ended the association in order."""
+LONGEST_NS = 43_200_000_000_000
 MOST_DEAD = 2000
 UNSURE_NS = 50_000_000
 """An interval whose end is known less closely has several ends tried."""
@@ -191,6 +192,8 @@ def replay_spec(inputs: ReplayInputs, guess: Guess) -> dict[str, Any]:
     """The experiment without factors; its messages are in a.csv and b.csv beside it. Raises CaptureError: the capture
     holds more than a cell can.
     """
+    if inputs.end_ns - inputs.start_ns > LONGEST_NS:
+        raise CaptureError("the association lasts more than half a day; a replay does not: give a part of the capture")
     names = [f"p{number}" for number in range(1, len(inputs.paths) + 1)]
     links: dict[str, Any] = {}
     for name, path in zip(names, inputs.paths, strict=True):

@@ -1,5 +1,7 @@
 """`netwarp explain --what-if`: changes as they are said, values of inferred intervals, and the cell that is written."""
 
+import contextlib
+import random
 import tomllib
 from pathlib import Path
 
@@ -8,10 +10,11 @@ from netwarp.captures import read_captures
 from netwarp.captures.explanation import Known
 from netwarp.captures.sctp.replay_inputs import View, replay_inputs
 from netwarp.core.errors import CaptureError, SpecError
+from netwarp.engine.captures import explain_captures
 from netwarp.engine.replay_cell import Guess, repair_factor, replay_spec, roundest, settings_of, value_in, write_spec
 from netwarp.engine.what_if import read_changes, what_if
 from netwarp.experiment.study import load_experiment
-from support.captures import recorded
+from support.captures import plain, recorded
 
 
 def test_changes_of_both_ends() -> None:
@@ -70,3 +73,19 @@ def test_the_cell_of_a_recorded_failover_is_a_spec(tmp_path: Path) -> None:
 def test_without_an_association_there_is_no_answer() -> None:
     with pytest.raises(CaptureError, match="no SCTP association is in there"):
         what_if(recorded("tcp", "a", ("p1",)), ["a.rto_min=300 ms"])
+
+
+@pytest.mark.parametrize(("name", "link"), [("sctp", "p1"), ("bundle", "p1")])
+def test_a_damaged_capture_gives_a_cell_or_is_refused(name: str, link: str, tmp_path: Path) -> None:
+    whole = plain(recorded(name, "a", (link,))[0])[:60_000]
+    for seed in range(12):
+        draw = random.Random(seed)
+        damaged = bytearray(whole[: draw.randrange(24, len(whole))])
+        for _ in range(draw.choice([1, 30, 1000])):
+            damaged[draw.randrange(24, len(damaged))] = draw.randrange(256)
+        (tmp_path / "damaged.pcap").write_bytes(damaged)
+        with contextlib.suppress(CaptureError):
+            for explained in explain_captures([tmp_path / "damaged.pcap"]).connections:
+                inputs = replay_inputs([View(file.capture, found.row) for file, found in explained.views])
+                spec = replay_spec(inputs, Guess(settings_of(explained.settings, inputs)))
+                load_experiment(write_spec(tmp_path / f"{seed}-{explained.connection.row}", spec, inputs))
