@@ -24,11 +24,14 @@ FILES = ["net/sctp/*.c", "net/ipv4/tcp*.c", "net/mptcp/*.c"]
 KERNEL = "6.12+gcov-sctp-ipv4-tcp-mptcp+switched-bugs"
 SWITCH = 'node.a.sysctl."net.planted.bugs"'
 GROUPS: dict[str, tuple[list[int], list[str]]] = {
+    "reneging": ([0, 1, 2, 3, 4, 8], ["sctp"]),
     "sctp": ([0, 1, 2, 3, 4, 5, 8, 9, 11], ["sctp", "sctp2"]),
     "tcp": ([6, 7], ["tcp"]),
     "mptcp": ([10], ["mptcp2"]),
 }
-"""Protocol -> its bugs (bits of the switch), and the levels of the factor `variant` that are explored."""
+"""Group -> its bugs (bits of the switch), and the levels of the factor `variant` that are explored."""
+SMALL = {"flow.f.receiver.rcvbuf": '"4 KiB"', "flow.f.message_size": "20 B"}
+"""Roots of the group `reneging`: its bugs need a receiver that is short of memory."""
 
 
 def main() -> int:
@@ -43,13 +46,14 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=CHECKOUT / "build" / "explore-bugs")
     args = parser.parse_args()
     bits, variants = GROUPS[args.group]
+    sets = SMALL if args.group == "reneging" else {}
     found: dict[int, str] = {}
     for number in range(args.rounds):
         left = [bit for bit in bits if bit not in found]
         place = args.out / f"{args.group}-{'plain' if args.plain else 'drawn'}-{args.seed}-{number}"
-        result = search(left, variants, args, place)
+        result = search(left, variants, sets, args, place)
         say(f"round {number + 1}, bugs {left}: {result['cells']} cells, {len(result['findings'])} findings")
-        new = attribute(result, place, left, variants)
+        new = attribute(result, place, left, variants, sets)
         found |= new
         if args.plain or not new or len(found) == len(bits):
             break
@@ -59,22 +63,26 @@ def main() -> int:
     return 0
 
 
-def search(bits: list[int], variants: list[str], args: argparse.Namespace, place: Path) -> dict[str, Any]:
+def search(
+    bits: list[int], variants: list[str], sets: dict[str, str], args: argparse.Namespace, place: Path
+) -> dict[str, Any]:
     """An exploration with these bugs on, unless there is one."""
     if not (place / "explore.json").exists():
-        run(variants, bits, place, cells=args.cells, seed=args.seed + len(bits), plain=args.plain, jobs=args.jobs)
+        run(variants, bits, sets, place, cells=args.cells, seed=args.seed + len(bits), plain=args.plain, jobs=args.jobs)
     told: dict[str, Any] = json.loads((place / "explore.json").read_bytes())
     return told
 
 
-def attribute(result: dict[str, Any], place: Path, bits: list[int], variants: list[str]) -> dict[int, str]:
+def attribute(
+    result: dict[str, Any], place: Path, bits: list[int], variants: list[str], sets: dict[str, str]
+) -> dict[int, str]:
     """Bug -> the finding that shows it alone."""
     if not result["findings"]:
         return {}
     smallest = place / "smallest"
     smallest.mkdir(exist_ok=True)
     (smallest / "explore.json").write_text(json.dumps(result | {"corpus": []}))
-    shown = {bit: alone(smallest, [] if bit is None else [bit], variants, place) for bit in (None, *bits)}
+    shown = {bit: alone(smallest, [] if bit is None else [bit], variants, sets, place) for bit in (None, *bits)}
     found: dict[int, str] = {}
     for finding in result["findings"]:
         key = (finding["kind"], finding["mark"])
@@ -87,20 +95,22 @@ def attribute(result: dict[str, Any], place: Path, bits: list[int], variants: li
     return found
 
 
-def alone(smallest: Path, bits: list[int], variants: list[str], place: Path) -> set[tuple[str, str]]:
+def alone(
+    smallest: Path, bits: list[int], variants: list[str], sets: dict[str, str], place: Path
+) -> set[tuple[str, str]]:
     """What the smallest schedules show with these bugs alone."""
     out = place / f"alone-{'-'.join(map(str, bits)) or 'none'}"
     if not (out / "explore.json").exists():
-        run(variants, bits, out, again=smallest, small=False)
+        run(variants, bits, sets, out, again=smallest, small=False)
     told = json.loads((out / "explore.json").read_bytes())
     return {(each["kind"], each["mark"]) for each in told["findings"]}
 
 
-def run(variants: list[str], bits: list[int], out: Path, **options: Any) -> None:
+def run(variants: list[str], bits: list[int], sets: dict[str, str], out: Path, **options: Any) -> None:
     """An exploration with these bugs on."""
     explore(
         "schedules", files=FILES, kernel=KERNEL, only=["join" if variants == ["mptcp2"] else "handshake", "transfer"],
-        where={"variant": variants}, sets={SWITCH: switched(bits)}, out=out,
+        where={"variant": variants}, sets={**sets, SWITCH: switched(bits)}, out=out,
         progress=lambda event: say(event.text) if isinstance(event, Notice) else None, **options,
     )  # fmt: skip
 

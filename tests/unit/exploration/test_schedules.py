@@ -139,7 +139,7 @@ def seen(outcome=Outcome.COMPLETED, reason="", console="", texts=None, values=No
         (seen(Outcome.FAILED, "f.sender ended with status 1: Connection timed out"), [CUT], None),
         (seen(texts={"waited_ns": "600000000000"}), [CUT], "never closed"),
         (seen(texts={"waited_ns": "0", "sctp": "assoc: 0\nchunk: 2\n"}), [LOST], "leak"),
-        (seen(texts={"waited_ns": "0", "slabs": "skbuff_head_cache 20\nTCP 0\n"}), [LOST], "leak"),
+        (seen(texts={"waited_ns": "0", "slabs": "skbuff_head_cache 90\nTCP 0\n"}), [LOST], "leak"),
         (seen(values={("f", "undelivered_bytes"): 100.0}), [CUT], "payload"),
         (seen(values={("f", "undelivered_bytes"): 100.0, ("f", "aborts"): 1.0}), [CUT], None),
         (seen(values={("f", "aborts"): 1.0}), [LOST], "promise"),
