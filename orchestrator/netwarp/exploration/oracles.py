@@ -22,7 +22,8 @@ OF_THE_BENCH = ("guest memory", "timeline", "start of ", "read-backs", "capture/
 """The beginnings of checks that say something of the cell's circumstances, not of the protocol."""
 THRESHOLDS = re.compile(r"_retrans$|_retransmits$|^init_|retries|cookie_life|^close$|^reconnect$|overflow|linear")
 """Settings that make a connection give up sooner, by their names."""
-FEW_LOSSES = 2
+FEW_LOSSES, MANY_LOSSES = 2, 6
+"""With more than so many a timeout that doubles from 1 s on reaches a program's deadline of 200 s by itself."""
 CLOSED_WITHIN_NS = 600_000_000_000
 """As cell-init waits (apps/cell-init/phases.c, CLOSING_NS)."""
 OBJECTS = ("assoc", "transport", "chunk", "datamsg", "bind_addr", "keys", "ssnmap")
@@ -75,7 +76,8 @@ def _splats(seen: Seen) -> Iterator[Wrong]:
 def _ending(seen: Seen, changes: Sequence[Change]) -> Iterator[Wrong]:
     outcome, reason = seen.outcome.outcome, seen.outcome.reason
     mark = re.sub(r"\d[\d.]*", "N", reason)
-    if outcome is Outcome.TIMED_OUT or (outcome is Outcome.FAILED and HUNG.search(reason)):
+    backs_off = _lost(changes) > MANY_LOSSES
+    if outcome is Outcome.TIMED_OUT or (outcome is Outcome.FAILED and HUNG.search(reason) and not backs_off):
         yield Wrong("hang", reason or "it did not end", mark)
     elif outcome is Outcome.FAILED and mild(changes) and LOST.search(reason):
         yield Wrong("gave up", f"after few losses: {reason}", mark)
@@ -151,10 +153,13 @@ def _may_drop(changes: Sequence[Change]) -> bool:
     ) or any("restart" in change.text for change in changes)
 
 
+def _lost(changes: Sequence[Change]) -> int:
+    return sum(isinstance(change, PacketChange) and change.action == "drop" for change in changes)
+
+
 def mild(changes: Sequence[Change]) -> bool:
     """True if a schedule is no reason to give a connection up: few packets lost, no fault, no lower threshold."""
-    lost = sum(isinstance(change, PacketChange) and change.action == "drop" for change in changes)
     others = [change for change in changes if not isinstance(change, PacketChange)]
     lower = any(not isinstance(each, SettingChange) or THRESHOLDS.search(each.path[-1]) for each in others)
     late = any(isinstance(change, PacketChange) and change.delay_ns >= 1_000_000_000 for change in changes)
-    return lost <= FEW_LOSSES and not lower and not late
+    return _lost(changes) <= FEW_LOSSES and not lower and not late

@@ -135,6 +135,7 @@ def seen(outcome=Outcome.COMPLETED, reason="", console="", texts=None, values=No
         (seen(console="[ 1.5] WARNING: CPU: 0 PID: 1 at net/sctp/x.c:12 f+0x1"), [CUT], "splat"),
         (seen(Outcome.TIMED_OUT), [CUT], "hang"),
         (seen(Outcome.FAILED, "f.sender ended with status 1: stalled"), [CUT], "hang"),
+        (seen(Outcome.FAILED, "f.sender ended with status 1: stalled"), [LOST] * 7, None),
         (seen(Outcome.FAILED, "f.sender ended with status 1: Connection timed out"), [LOST], "gave up"),
         (seen(Outcome.FAILED, "f.sender ended with status 1: Connection timed out"), [CUT], None),
         (seen(texts={"waited_ns": "600000000000"}), [CUT], "never closed"),
