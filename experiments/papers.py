@@ -31,8 +31,7 @@ th, td { padding: .3rem .5rem; vertical-align: top; border-bottom: 1px solid #cc
 
 def page(results: Path) -> str:
     """The page. results: the folder of runs; an experiment without a run there is shown by its reference results."""
-    names = sorted(place.name for place in reference.REFERENCE.iterdir())
-    return HEAD + "\n".join(_paper(name, results) for name in names) + "\n</html>\n"
+    return HEAD + "\n".join(_paper(name, results) for name in reference.of_papers()) + "\n</html>\n"
 
 
 def _paper(name: str, results: Path) -> str:

@@ -43,16 +43,25 @@ END = "<!-- end of the numbers -->"
 KEPT = "results/reference/{}/run.tar.xz"
 WIDTH = 158
 TABLES = {
+    "coexist": ("goodput", "waits-own", "loss", "fair", "ten", "rows"),
     "kim2002": ("later", "later_errors", "later_ecn", "later_snoop", "handovers_recovery"),
     "lee2008": ("table3_loss", "table3_rate", "table3_rtt", "readings", "ways", "ways_objects", "ways_wait",
                 "ways_timeouts", "far", "today", "today_objects", "today_wait", "repairs", "repairs_sctp",
                 "needless_sctp"),
 }  # fmt: skip
 """Tables of a run that its README shows, besides its claims."""
+MOST_COLUMNS = 6
+"""Of a table: one with more stands in parts, below each other."""
+IN_EACH_FIELD = ("rows",)
+"""Of these, those that have what stands beside a number in brackets behind it."""
 ANSWER = "answer.md"
 SIGNS = (
     "✓ as claimed, ✗ not, ≈ undecided{}; in the paper's column: by its own numbers. Of several comparisons the one that"
     " speaks most against the claim; a lead or a difference is of the first named over the second."
+)
+OWN_SIGNS = (
+    "✓ as claimed, ✗ not, ≈ undecided{}. Of several comparisons the one that speaks most against the claim; a lead or a"
+    " difference is of the first named over the second."
 )
 WHOLE = ["only base", "only robustness"]
 """The part of a run of base and robustness together."""
@@ -123,7 +132,8 @@ def numbers(name: str) -> str:
         lines += [line for item in _items(filled(longer.read_text(), claims)) for line in [*_wrapped(item), ""]]
     if (place / "figures" / f"{made['key_figure']}.svg").exists():
         lines += [f"![key figure](../../results/reference/{name}/figures/{made['key_figure']}.svg)", ""]
-    lines += [*_grid(grid, grid.first, "The paper says"), "", *_wrapped(SIGNS.format(_qualified(grid))), ""]
+    said, signs = ("The paper says", SIGNS) if _has_paper(plan) else ("What is said of it", OWN_SIGNS)
+    lines += [*_grid(grid, grid.first, said), "", *_wrapped(signs.format(_qualified(grid))), ""]
     if grid.causes:
         lines += [*_grid(grid, grid.causes, "Because, it says"), ""]
     lines += [
@@ -131,7 +141,7 @@ def numbers(name: str) -> str:
         "",
         *(part for line in _counts(claims) for part in _wrapped(line)),
         "",
-        "The other conclusions, and under which conditions they hold:",
+        f"The other {'conclusions, and under which conditions they hold' if _has_paper(plan) else 'claims'}:",
         "",
     ]
     lines += [*_others(grid.rest), ""]
@@ -266,6 +276,9 @@ def _table(path: Path, name: str, spec: Spec) -> list[str]:
     for row in rows:
         key = tuple(title(side, row[side]) for side in sides)
         found.setdefault(key, {})[row[across]] = _with_interval(row)
+        if name in IN_EACH_FIELD and (known := [readable(float(row[source])) for source in beside if row[source]]):
+            found[key][row[across]] += f" ({', '.join(known)})"
+            continue
         for source in beside:
             if row[source] and (not key[1:] or key[1:] == tuple(title(side, rows[0][side]) for side in sides[1:])):
                 said = sources.get(source, spec.metrics[source].title if source in spec.metrics else source)
@@ -274,10 +287,14 @@ def _table(path: Path, name: str, spec: Spec) -> list[str]:
     unit = rows[0]["unit"] if rows[0]["unit"] != "ratio" else ""
     shown = next(table for table in spec.tables if table.name == name)
     lines = [*_wrapped(shown.title + (f" ({unit})" if unit else "") + ":"), ""]
-    lines.append(f"| {' | '.join([*sides, *(title(across, level) for level in levels)])} |")
-    lines.append(f"| {' | '.join(['---'] * (len(sides) + len(levels)))} |")
-    for key, numbers_of in [*found.items(), *((key, line) for key, line in others.items() if len(key) > 1)]:
-        lines.append(f"| {' | '.join([*key, *(numbers_of.get(level, '') for level in levels)])} |")
+    shown_rows = [*found.items(), *((key, line) for key, line in others.items() if len(key) > 1)]
+    for begin in range(0, len(levels), MOST_COLUMNS):
+        some = levels[begin : begin + MOST_COLUMNS]
+        lines += [""] if begin else []
+        lines.append(f"| {' | '.join([*sides, *(title(across, level) for level in some)])} |")
+        lines.append(f"| {' | '.join(['---'] * (len(sides) + len(some)))} |")
+        for key, numbers_of in shown_rows:
+            lines.append(f"| {' | '.join([*key, *(numbers_of.get(level, '') for level in some)])} |")
     return lines
 
 
@@ -306,11 +323,20 @@ def _counts(claims: Sequence[Statement]) -> list[str]:
     return lines
 
 
+def of_papers() -> list[str]:
+    """The experiments whose claims are those of a paper."""
+    return sorted(path.name for path in REFERENCE.iterdir() if _has_paper(_kept_files(path.name)[0]))
+
+
+def _has_paper(plan: Outputs) -> bool:
+    return any(source.kind == "paper" for source in plan.sources)
+
+
 def verdicts_page() -> str:
     """The generated part of docs/verdicts.md: the conclusions of every paper counted, and its answer."""
     columns: list[list[str]] = []
     answers: list[str] = []
-    for name in sorted(path.name for path in REFERENCE.iterdir()):
+    for name in of_papers():
         plan, claims, system = kept(name)
         own = [claim for claim in claims if claim.claim_class == "conclusion"]
         counts = Counter(claim.shown for claim in own)

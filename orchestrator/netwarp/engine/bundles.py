@@ -23,6 +23,8 @@ OF_A_CELL = (
     *(f"derived/{name}.json" for name in ("packets", "judgement", "checks", "measurements")),
 )  # fmt: skip
 """The files of a cell that a comparison reads: of captures by their hashes, and of numbers where those differ."""
+LEFT_OUT = ("measurements.csv", "windows.csv")
+"""Tables that are too large: the cells have their own measurements; windows of time stand in the figures' tables."""
 MOST_BYTES = 1 << 30
 """Of a bundle that is opened: it may come from anywhere."""
 
@@ -35,7 +37,7 @@ def bundle(run_dir: str | Path, out: str | Path) -> Path:
     run = open_run(run_dir)
     files = {name: run.path / name for name in OF_THE_RUN}
     for folder in (run.directory.spec, run.directory.tables):
-        every = (path for path in folder.rglob("*") if path.is_file() and path.name != "measurements.csv")
+        every = (path for path in folder.rglob("*") if path.is_file() and path.name not in LEFT_OUT)
         files |= {str(path.relative_to(run.path)): path for path in every}
     for cell_id in run.directory.finished():
         place = run.directory.cell(cell_id)

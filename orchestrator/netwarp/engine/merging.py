@@ -37,7 +37,7 @@ MADE_BY = ("spec_sha256", "seed", "repetitions", "backend", "kernel_release", "k
 MADE_EQUALLY = ("seed", "backend", "sets")
 """The same where cells are taken by what runs in them, whatever the spec says beside it."""
 KERNEL = ("kernel_release", "kernel_sha256")
-"""Of the manifest, too, unless every cell names its kernel: then that is a part of its id."""
+"""Of the manifest, too, unless every cell of a run names its kernel: then that is a part of its id."""
 PARTS = (f"only {BASE}", f"only {ROBUSTNESS}")
 """Filters of the plans of a run's two parts."""
 
@@ -80,8 +80,10 @@ def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path,
     only = _parts_of(load_again(spec, first), sources)
     loaded, plan = plan_again(spec, first, cells, only=only)
     builds = {cell.kernel for cell in plan.cells if not isinstance(cell.kernel, msgspec.UnsetType)}
-    if not builds or any(isinstance(cell.kernel, msgspec.UnsetType) for cell in plan.cells):
-        _refuse_unlike(sources, KERNEL)
+    plain = [run for run in sources if any(isinstance(cell.kernel, msgspec.UnsetType) for cell in run.plan.cells)]
+    if plain:
+        _refuse_unlike(plain, KERNEL)
+        builds.add(GuestKernel(plain[0].manifest.kernel_release, plain[0].manifest.kernel_sha256))
     lost = max(source.manifest.repetitions for source in sources)
     if lost > plan.repetitions:
         raise SpecError(
