@@ -81,8 +81,9 @@ def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path,
     loaded, plan = plan_again(spec, first, cells, only=only)
     builds = {cell.kernel for cell in plan.cells if not isinstance(cell.kernel, msgspec.UnsetType)}
     plain = [run for run in sources if any(isinstance(cell.kernel, msgspec.UnsetType) for cell in run.plan.cells)]
-    if plain:
-        _refuse_unlike(plain, KERNEL)
+    if not builds or any(isinstance(cell.kernel, msgspec.UnsetType) for cell in plan.cells):
+        _refuse_unlike(plain or sources, KERNEL)
+    if builds and plain:
         builds.add(GuestKernel(plain[0].manifest.kernel_release, plain[0].manifest.kernel_sha256))
     lost = max(source.manifest.repetitions for source in sources)
     if lost > plan.repetitions:
