@@ -76,7 +76,7 @@ def _splats(seen: Seen) -> Iterator[Wrong]:
 def _ending(seen: Seen, changes: Sequence[Change]) -> Iterator[Wrong]:
     outcome, reason = seen.outcome.outcome, seen.outcome.reason
     mark = re.sub(r"\d[\d.]*", "N", reason)
-    backs_off = _lost(changes) > MANY_LOSSES
+    backs_off = _lost(changes) > MANY_LOSSES or ("no new payload" in reason and _may_drop(changes))
     if outcome is Outcome.TIMED_OUT or (outcome is Outcome.FAILED and HUNG.search(reason) and not backs_off):
         yield Wrong("hang", reason or "it did not end", mark)
     elif outcome is Outcome.FAILED and mild(changes) and LOST.search(reason):

@@ -19,6 +19,7 @@ from netwarp.plan.make import make_plan
 LOST = PacketChange("drop", "p1", "forward", 3, "DATA 2")
 LATE = PacketChange("delay", "p1", "backward", 2, "SACK 1", 60_000_000)
 CUT = FaultChange("x1", {"action": "cut", "link": "p1", "at": "2 s", "for": "300 ms"})
+SHORT_LIVED = SettingChange(("flow", "f", "sender", "lifetime"), "20 ms")
 SMALL = SettingChange(("flow", "f", "receiver", "rcvbuf"), "4 KiB")
 
 
@@ -136,6 +137,8 @@ def seen(outcome=Outcome.COMPLETED, reason="", console="", texts=None, values=No
         (seen(Outcome.TIMED_OUT), [CUT], "hang"),
         (seen(Outcome.FAILED, "f.sender ended with status 1: stalled"), [CUT], "hang"),
         (seen(Outcome.FAILED, "f.sender ended with status 1: stalled"), [LOST] * 7, None),
+        (seen(Outcome.FAILED, "f.receiver: stall: no new payload"), [SHORT_LIVED], None),
+        (seen(Outcome.FAILED, "f.sender: stall: nothing was acknowledged"), [SHORT_LIVED], "hang"),
         (seen(Outcome.FAILED, "f.sender ended with status 1: Connection timed out"), [LOST], "gave up"),
         (seen(Outcome.FAILED, "f.sender ended with status 1: Connection timed out"), [CUT], None),
         (seen(texts={"waited_ns": "600000000000"}), [CUT], "never closed"),
