@@ -10,7 +10,6 @@ from ..core import invocation
 from ..core.errors import SpecError
 from ..core.numbers import in_short, percent
 from ..core.units import QuantityError, counted, hanging, parse_quantity
-from ..engine.optimiser import BY_CHANCE
 from ..engine.search import SearchResult, levels_text, search
 from ..sandbox.choose import BACKENDS
 from .output import print_json
@@ -97,7 +96,7 @@ def _lines(result: SearchResult) -> Iterator[str]:
         number, best = ranked[0]
         yield f"{extreme} {asked.metric}{whose}: {in_short(best.value, unit)}"
         yield from hanging("  at        ", levels_text(best))
-        how = "drawn by chance" if number <= BY_CHANCE else "chosen by TPE from those before"
+        how = "drawn by chance" if best.drawn else "chosen by TPE from those before"
         yield from hanging("  found     ", f"as point {number} of {len(searched.tried)}, {how}")
         near, of = result.neighbours
         worse = ", none is worse" if near else ""
@@ -110,10 +109,9 @@ def _lines(result: SearchResult) -> Iterator[str]:
     else:
         yield f"no point has a value of {asked.metric}{whose}"
     seen = len(searched.tried)
-    whole = "all of the box" if seen == searched.points else f"{percent(seen / searched.points)} of the box"
-    yield from hanging(
-        "  seen      ", f"{seen} of {counted(searched.points, 'point')}: {whole}; of the rest nothing is known"
-    )
+    part = f"{percent(seen / searched.points)} of the box; of the rest nothing is known"
+    whole = "all of the box" if seen == searched.points else part
+    yield from hanging("  seen      ", f"{seen} of {counted(searched.points, 'point')}: {whole}")
     if without := [each for each in searched.tried if each.why]:
         yield from hanging("  no value  ", f"{counted(len(without), 'point')}; the first: {without[0].why}")
     if result.spec is not None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Point = tuple[str, ...]
 """A level of each factor of the box, in its order."""
 BY_CHANCE = 10
-"""The first points are drawn; what the sampler chooses from then on rests on values."""
+"""Points are drawn until so many have a value; what the sampler chooses from then on rests on values."""
 _TRIES = 20
 
 
@@ -30,7 +30,7 @@ def need_optuna() -> None:
 
 class Optimiser:
     """Asks for points that were not asked for before. Equal seeds and equal values give equal points, if as many are
-    asked for at once.
+    asked for at once. drawn: those of them that were drawn by chance.
     """
 
     def __init__(
@@ -57,6 +57,8 @@ class Optimiser:
         self._unseen = dict.fromkeys(points)
         self._random = random.Random(seed)
         self._open: dict[Point, optuna.Trial] = {}
+        self._with_value = 0
+        self.drawn: set[Point] = set()
 
     def ask(self, count: int) -> list[Point]:
         """New points, at most so many; none: all were asked for."""
@@ -69,6 +71,9 @@ class Optimiser:
                 point = self._random.choice(list(self._unseen))
                 self._study.enqueue_trial(dict(zip(self._levels, map(self._value, self._levels, point), strict=True)))
                 self._open[point] = self._trial()[1]
+                self.drawn.add(point)
+            if self._with_value < BY_CHANCE:
+                self.drawn.add(point)
             del self._unseen[point]
             yield point
 
@@ -105,3 +110,4 @@ class Optimiser:
             self._study.tell(trial, state=TrialState.FAIL)
         else:
             self._study.tell(trial, value)
+            self._with_value += 1

@@ -45,12 +45,15 @@ RECORD = "search.json"
 
 
 class Tried(Frozen, frozen=True):
-    """A point that was measured. levels: of the box's factors. cells: their ids. why: there is no value ("": one)."""
+    """A point that was measured. levels: of the box's factors. cells: their ids. why: there is no value ("": one).
+    drawn: by chance, not chosen from values.
+    """
 
     levels: dict[str, str]
     value: float | None
     cells: tuple[str, ...]
     why: str = ""
+    drawn: bool = False
 
 
 class Asked(Frozen, frozen=True, kw_only=True):
@@ -104,7 +107,7 @@ class Box:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """A finished search. spec: a spec whose only cells are those of the best point; None: no point has a value."""
+    """A finished search. spec: a spec of the best point's worst cell alone; None: no point has a value."""
 
     run: Run
     searched: Searched
@@ -113,12 +116,12 @@ class SearchResult:
 
     @property
     def neighbours(self) -> tuple[int, int]:
-        """How many of the best point's neighbours were measured, and how many there are."""
+        """How many of the best point's neighbours have a value, and how many there are."""
         if not self.searched.ranked:
             return 0, 0
         near = self.box.neighbours(tuple(self.searched.ranked[0][1].levels.values()))
-        tried = {tuple(each.levels.values()) for each in self.searched.tried}
-        return sum(point in tried for point in near), len(near)
+        known = {tuple(each.levels.values()) for _, each in self.searched.ranked}
+        return sum(point in known for point in near), len(near)
 
 
 def search(
@@ -154,7 +157,13 @@ def search(
     need_optuna()
     if budget_s is None and points is None:
         raise SpecError("how long? --budget '30 min', or --points 100")
+    if points is not None and points < 1:
+        raise SpecError(f"--points {points}: at least 1; for example --points 100")
+    if budget_s is not None and budget_s <= 0:
+        raise SpecError("--budget: a time above zero; for example --budget '30 min'")
     spec = load_experiment(experiment, sets=sets)
+    if metric not in spec.metrics:
+        raise SpecError(f"unknown metric {metric}{nearest(metric, spec.metrics)}")
     full = plan_experiment(
         spec, seed=seed, repetitions=repetitions, only=only, where=where, backend=backend, progress=progress
     )
@@ -182,7 +191,7 @@ def search(
     place = directory.search / "spec.toml"
     if best:
         cells = {cell.id: cell for cell in run.plan.cells}
-        cell = next(cells[name] for name in best[0][1].cells if name in cells)
+        cell = next(cells[name] for name in best[0][1].cells if _value(run.results, asked, name) == best[0][1].value)
         title = f"{metric} is {in_short(best[0][1].value, finder.searched.unit)}: {levels_text(best[0][1])}"
         write_atomic(place, replay_spec(spec, cell, title).encode())
     return SearchResult(run, finder.searched, box, place if best else None)
@@ -238,6 +247,8 @@ def _in_order(levels: Sequence[str]) -> bool:
 def _flow_of(plan: Plan, metric: str, flow: str | None) -> str:
     """Whose metric it is. Raises SpecError where that is not said and several have it."""
     there = list(dict.fromkeys(name for cell in plan.cells for name in subjects(cell, metric)))
+    if not there:
+        raise SpecError(f"no flow or link of these cells has {metric}")
     if flow is not None and flow not in there:
         raise SpecError(f"--flow {flow}: no flow of these cells{nearest(flow, there)}")
     if flow is None and len(there) > 1:
@@ -313,12 +324,13 @@ class _Finder:
         tried = []
         for point in self._batch:
             names = [cell.id for cell in self._box.points[point]]
-            values = {name: results.by_cell[name].value(asked.flow, asked.metric) for name in names}
+            values = {name: _value(results, asked, name) for name in names}
             known = [value for value in values.values() if value is not None]
             # a point is judged by all of its cells: of a part, the others might be worse
             value = (max if asked.largest else min)(known) if len(known) == len(values) else None
             levels = dict(zip(self._box.levels, point, strict=True))
-            tried.append(Tried(levels, value, tuple(names), "" if value is not None else _why(values, results)))
+            why = "" if value is not None else _why(values, results)
+            tried.append(Tried(levels, value, tuple(names), why, point in self._optimiser.drawn))
             self._optimiser.tell(point, value)
         self.searched = msgspec.structs.replace(
             self.searched,
@@ -332,6 +344,10 @@ class _Finder:
             return f"{so_far}; none has a value yet"
         number, best = self.searched.ranked[0]
         return f"{so_far}; best, number {number}: {in_short(best.value, self.searched.unit)} at {levels_text(best)}"
+
+
+def _value(results: Results, asked: Asked, cell: str) -> float | None:
+    return results.by_cell[cell].value(asked.flow, asked.metric)
 
 
 def _why(values: Mapping[str, float | None], results: Results) -> str:

@@ -52,6 +52,7 @@ def test_a_search_is_reproducible_goes_on_and_can_be_replayed(tmp_path: Path) ->
     again = netwarp.run(more.spec, out=tmp_path / "again", report=False)
     (cell,) = again.plan.cells
     before = next(each for each in more.run.plan.cells if each.factors == cell.factors)
+    assert measured[before.id] == best.value, "of the point's cells the worst"
     digests = [RunDir(run.path).cell(each.id).packets for run, each in ((again, cell), (more.run, before))]
     assert digests[0].read_bytes() == digests[1].read_bytes()
 

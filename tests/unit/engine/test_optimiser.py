@@ -61,7 +61,19 @@ def test_a_point_without_a_value_is_no_end() -> None:
     for _ in range(4):
         for point in optimiser.ask(8):
             optimiser.tell(point, None)
-    assert len(optimiser.ask(8)) == 8
+    batch = optimiser.ask(8)
+    assert len(batch) == 8
+    assert optimiser.drawn >= set(batch), "there is nothing to choose from"
+
+
+def test_points_are_drawn_until_ten_have_a_value() -> None:
+    optimiser = Optimiser(LEVELS, ["rate", "delay"], POINTS, 1, largest=True)
+    drawn = []
+    for _ in range(4):
+        for point in optimiser.ask(8):
+            drawn.append(point in optimiser.drawn)
+            optimiser.tell(point, height(point))
+    assert drawn == [True] * 16 + [False] * 16, "in whole batches"
 
 
 BOX = """\
@@ -115,3 +127,11 @@ def test_what_cannot_be_searched_is_said(tmp_path: Path) -> None:
         search(spec, "goodput_bit_s")
     with pytest.raises(SpecError, match="--flow g: no flow"):
         search(spec, "goodput_bit_s", flow="g", points=1)
+    with pytest.raises(SpecError, match=r"unknown metric goodput_bit, did you mean .goodput_bit_s"):
+        search(spec, "goodput_bit", points=1)
+    with pytest.raises(SpecError, match="no flow or link of these cells has link_utilization_ratio"):
+        search(spec, "link_utilization_ratio", points=1)
+    with pytest.raises(SpecError, match="--points 0: at least 1"):
+        search(spec, "goodput_bit_s", points=0)
+    with pytest.raises(SpecError, match="--budget: a time above zero"):
+        search(spec, "goodput_bit_s", budget_s=0.0)
