@@ -190,8 +190,9 @@ def _build(args: argparse.Namespace) -> int:
     checked = [debugging()] if args.debug else []
     changed = [*map(patched, args.patch), *map(with_congestion, args.congestion)]
     variant = combined([*checked, *counted, *changed])
-    build = find_kernel() if args.if_missing and args.source is None and not variant.label else None
-    if build is None and args.wheels is not None:
+    default = args.source is None and not variant.label
+    build = find_kernel() if args.if_missing and default else None
+    if build is None and args.wheels is not None and default:
         # those of the default release alone: netwarp_kernel_7_3 is the second
         for wheel in sorted(args.wheels.glob("netwarp_kernel-*.whl")):
             import_kernel(wheel)
