@@ -31,15 +31,17 @@ def main() -> None:
     parser.add_argument("--over", nargs="+", default=[])
     parser.add_argument("--seeds", type=int, default=50)
     args = parser.parse_args()
-    run, largest = open_run(args.run), args.maximise is not None
+    run, largest, metric = open_run(args.run), args.maximise is not None, args.maximise or args.minimise
     box = box_of(run.plan, args.over)
-    pick = max if largest else min
-    values = {
-        point: pick(
-            run.results.by_cell[cell.id].value(args.flow, args.maximise or args.minimise) or 0 for cell in cells
-        )
+    measured = {
+        point: [run.results.by_cell[cell.id].value(args.flow, metric) for cell in cells]
         for point, cells in box.points.items()
     }
+    known = {point: [value for value in each if value is not None] for point, each in measured.items()}
+    if known != measured:
+        parser.error(f"{args.run}: not every cell has {metric} of {args.flow or 'the whole cell'}")
+    pick = max if largest else min
+    values = {point: pick(each) for point, each in known.items()}
     ranks = {point: rank for rank, point in enumerate(sorted(values, key=values.__getitem__, reverse=largest), 1)}
     print(f"{len(values)} points; measured until the worst point, and until one of the worst 5 % ({args.seeds} seeds)")
     for name, order in (("TPE", by_tpe(box, values, largest)), ("by chance", by_chance(values))):
