@@ -21,6 +21,7 @@ random_device_init(void *self,
 EXPORT void random_device_init_old(void *self, const void *token) __asm__(INIT "RKSs");
 EXPORT void random_device_fini(void *self) __asm__("_ZNSt13random_device7_M_finiEv");
 EXPORT unsigned int random_device_value(void *self) __asm__("_ZNSt13random_device9_M_getvalEv");
+EXPORT double random_device_entropy(const void *self) __asm__("_ZNKSt13random_device13_M_getentropyEv");
 
 void random_device_init(void *self, const void *token)
 {
@@ -47,4 +48,11 @@ unsigned int random_device_value(void *self)
 	if (syscall(SYS_getrandom, &value, sizeof(value), 0) != (long)sizeof(value))
 		abort(); /* its callers know no error but an exception */
 	return value;
+}
+
+/* libstdc++'s own would read what its _M_init has not set. */
+double random_device_entropy(const void *self)
+{
+	(void)self;
+	return 32; /* bits in a value: those of the kernel's generator */
 }
