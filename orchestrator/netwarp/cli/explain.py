@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from ..core.errors import SpecError
 from .output import print_json
 
 
@@ -35,11 +36,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run_explain(args: argparse.Namespace) -> int:
-    """`netwarp explain`: 1 if a capture was not read, or if --what-if found no replay that matches."""
+    """`netwarp explain`: 1 if a capture was not read, or if --what-if has no answer."""
     from ..engine.captures import explain_captures
 
     if args.what_if:
         return _run_what_if(args)
+    if args.out is not None or args.jobs is not None:
+        raise SpecError("explain: --out and --jobs belong to --what-if, which runs cells")
     explained = explain_captures(args.paths, merge=args.merge, packet_filter=args.filter)
     for reason in explained.refused:
         print(f"netwarp: {reason}", file=sys.stderr)
@@ -67,4 +70,4 @@ def _run_what_if(args: argparse.Namespace) -> int:
         print_json(found.explanation.as_json() | {"what_if": found.as_json()})
     else:
         print(f"{explanation_text(found.explanation)}\n\n{what_if_text(found)}")
-    return 0 if found.match.whole else 1
+    return 0 if found.answered else 1

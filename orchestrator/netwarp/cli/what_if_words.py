@@ -39,7 +39,7 @@ def _lines(found: WhatIf) -> Iterator[str]:
     yield f"  What would have been, with {changes_text(found.changes)}"
     yield from hanging("    ", f"a is {ends[0]}, b is {ends[1]}")
     yield from hanging("    ", _agreement(found))
-    if found.match.whole and found.replays:
+    if found.answered:
         yield from _given_up(found)
         for end in sorted(found.field):
             yield from _answers(found, end)
@@ -54,6 +54,10 @@ def _lines(found: WhatIf) -> Iterator[str]:
 def _agreement(found: WhatIf) -> str:
     match = found.match
     what = counted(match.events, "event")
+    if match.whole and not found.answered:
+        if found.failed:
+            return f"no answer: the replay matches, but with the change a cell does not run: {found.failed}"
+        return "no answer: a replay matched while settings were sought, but those of the run below do not"
     if match.whole:
         apart = f"{given(round(match.largest_ns / 1e6, 1))} ms"
         text = f"the replay has the {what} of the capture in the same order, at most {apart} apart"
@@ -93,6 +97,12 @@ def _assumed(found: WhatIf) -> Iterator[str]:
             f"{counted(len(unseen), 'packet')} of {away} taken as lost: the replay sends them, the capture lacks them"
         )
         yield from hanging("    ", text)
+    if found.known_until_s is not None:
+        text = (
+            f"nothing shows that the network came back after {in_short(found.known_until_s, 's')}: what would have "
+            "been later is unknown, and the cell with the change has a network that never does"
+        )
+        yield from hanging("    ", text)
     if found.unsure:
         text = "when the network came back is known between two packets only: it was tried early, late and in between"
         yield from hanging("    ", text)
@@ -102,6 +112,7 @@ def _side_by_side(found: WhatIf) -> Iterator[str]:
     """The events that are not plain data or its acknowledgement: capture, replay, and with the change."""
     changed = _middle(found.changed)
     later = {} if changed is None else {event.key: at for event, at in changed.match.pairs}
+    known_s = OPEN if found.known_until_s is None else found.known_until_s
     rows = [
         (event, (event.time_ns, at, later.get(event.key)))
         for event, at in found.match.pairs
@@ -114,9 +125,17 @@ def _side_by_side(found: WhatIf) -> Iterator[str]:
         if len(group) > 1:
             last = group[-1][0].key[2]
             text = text.replace(" again", f" to {last} again")
-        yield f"    {text:<28}" + "".join(f"{'-' if at is None else fixed(at / 1e9, 3):>10}" for at in group[0][1])
+        yield (
+            f"    {text:<28}"
+            + "".join(f"{_time(at):>10}" for at in group[0][1][:2])
+            + (f"{'unknown' if max(each or 0 for each in group[0][1]) / 1e9 > known_s else _time(group[0][1][2]):>10}")
+        )
     if len(together) > MOST_ROWS:
         yield f"    ... {counted(len(together) - MOST_ROWS, 'more event')} (--json has all)"
+
+
+def _time(at_ns: int | None) -> str:
+    return "-" if at_ns is None else fixed(at_ns / 1e9, 3)
 
 
 def _middle(variants: Sequence[Variant]) -> Variant | None:
@@ -127,17 +146,19 @@ def _answers(found: WhatIf, end: int) -> Iterator[str]:
     field = found.field[end]
     courses = [variant.courses[end] for variant in found.changed]
     replays = [variant.courses[end] for variant in found.replays]
-    who = END_NAMES[end]
+    who, whole = END_NAMES[end], found.known_until_s is None
     stalls = sorted(field.stalls, key=lambda stall: -stall.wait_s)
     shown = [stall for stall in stalls if stall.wait_s >= OUTAGE_S][:MOST_STALLS] or stalls[:MOST_WAITS]
     for stall in sorted(shown, key=lambda stall: stall.sent_s):
-        yield from hanging("    \u2022 ", stall_text(who, stall, courses, replays))
+        yield from hanging("    \u2022 ", stall_text(who, stall, courses, replays, whole=whole))
     if more := len(stalls) - len(shown):
         yield from hanging("    \u2022 ", f"{counted(more, 'shorter wait')} of {who}: --json has all")
     up_s, ups = field.up_s or 0.0, sorted(course.up_s or 0.0 for course in courses)
     if end == found.inputs.end and any(abs(each - up_s) > max(LIKE_S, LIKE * up_s) for each in ups):
         text = f"the association would have been up after {_spread(ups)}, not {in_short(up_s, 's')}"
         yield from hanging("    \u2022 ", text)
+    if not whole:
+        return
     waits = sorted(course.longest_wait_s for course in courses)
     lost = any(stall.wait_s == OPEN for stall in stalls)
     if not stalls or (waits[-1] > 1.1 * field.longest_wait_s and not lost):
@@ -162,6 +183,10 @@ def _given_up(found: WhatIf) -> Iterator[str]:
     ended = [variant.courses[end].given_up_s for variant in found.changed]
     if at_s or any(at is not None for at in ended):
         was_text = "not given up" if not at_s else f"given up at {in_short(at_s[end], 's')}"
+        if found.known_until_s is not None and None in ended:
+            text = f"the association was {was_text}; whether and when with the change is unknown"
+            yield from hanging("    \u2022 ", text)
+            return
         kept = sum(at is None for at in ended)
         yield from hanging("    \u2022 ", f"the association was {was_text}; {_ended(ended, kept)}")
 
@@ -177,14 +202,24 @@ def _ended(ended: Sequence[float | None], kept: int) -> str:
 
 
 def stall_text(
-    who: str, stall: Stall, courses: Sequence[AssociationCourse], replays: Sequence[AssociationCourse]
+    who: str,
+    stall: Stall,
+    courses: Sequence[AssociationCourse],
+    replays: Sequence[AssociationCourse],
+    *,
+    whole: bool = True,
 ) -> str:
-    """The outage as it was, as the replay has it, and as it would have been."""
+    """The outage as it was, as the replay has it, and as it would have been. whole: False: what goes on in `courses`
+    may have ended later.
+    """
     waits = [course.waits_s.get(stall.tsn, OPEN) for course in courses]
     again = [course.waits_s.get(stall.tsn, OPEN) for course in replays]
     was = "for good" if stall.wait_s == OPEN else in_short(stall.wait_s, "s")
     at = in_short(stall.sent_s, "s")
-    if stall.wait_s < OUTAGE_S:
+    if not whole and OPEN in waits:
+        lasted = "was for good" if stall.wait_s == OPEN else f"was {was}"
+        text = f"the outage of what {who} sends at {at} {lasted}; how long with the change is unknown"
+    elif stall.wait_s < OUTAGE_S:
         text = f"what {who} sends at {at} would have waited {_waits(waits)} for its acknowledgement, not {was}"
     elif _waits(waits) == was:
         text = f"the outage of what {who} sends at {at} would have been as long: {was}"

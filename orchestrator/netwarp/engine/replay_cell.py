@@ -307,6 +307,13 @@ def unsure(inputs: ReplayInputs) -> list[Dead]:
     return [dead for *_, dead in _dead(inputs) if dead.most_ns != NEVER and dead.most_ns - dead.least_ns > UNSURE_NS]
 
 
+def known_until_ns(inputs: ReplayInputs) -> int | None:
+    """The last loss of a path and direction on which nothing was seen to pass any more: what the network did after it
+    is not known. None: every path was seen to pass packets again.
+    """
+    return min((dead.least_ns for *_, dead in _dead(inputs) if dead.most_ns == NEVER), default=None)
+
+
 def repair_factor(inputs: ReplayInputs) -> dict[str, Any] | None:
     """The factor `repair`: when the network came back, within what the capture permits; None where it shows that."""
     moved = [(name, dead) for name, _, _, dead in _dead(inputs) if dead in unsure(inputs)]

@@ -17,6 +17,7 @@ from ..captures.sctp.event_match import EventMatch, both_ends, match_events, sen
 from ..captures.sctp.replay_inputs import END_NAMES, ReplayInputs, View, replay_inputs
 from ..captures.sctp.stalls import AssociationCourse, association_course, giving_up
 from ..core.errors import CaptureError, SpecError
+from ..core.types import Outcome
 from ..core.wire import SCTP
 from ..experiment.sctp_sides import read_side
 from ..store.run_locations import check_out, new_directory
@@ -26,6 +27,7 @@ from .replay_cell import (
     ROLES,
     Guess,
     alternatives,
+    known_until_ns,
     repair_factor,
     replay_spec,
     settings_of,
@@ -64,7 +66,10 @@ class WhatIf:
     """An association played again. guess: with which it was; match: of that cell with the capture.
 
     field: its course, by end. replays: cells with the captured settings that match, one for each time at which the
-    network may have come back; changed: the same with the change; empty if nothing matches. spec: written for the user.
+    network may have come back; changed: the same with the change; empty if nothing matches. failed: why a cell with the
+    change did not complete; "": all did. known_until_s: from the association's beginning; what would have been later is
+    not known, since nothing shows that the network came back (changed ends there too); None: it came back. spec:
+    written for the user.
     """
 
     explanation: Explanation
@@ -75,6 +80,8 @@ class WhatIf:
     field: Mapping[int, AssociationCourse]
     replays: tuple[Variant, ...]
     changed: tuple[Variant, ...]
+    failed: str
+    known_until_s: float | None
     tried: int
     spec: Path
     run: Run
@@ -87,6 +94,9 @@ class WhatIf:
             "changes": dict(zip(END_NAMES, self.changes, strict=True)),
             "settings": dict(zip(END_NAMES, self.guess.settings, strict=True)),
             "matches": self.match.whole,
+            "answered": self.answered,
+            "failed": self.failed,
+            "known_until_s": self.known_until_s,
             "events": self.match.events,
             "matched": self.match.matched,
             "largest_difference_s": self.match.largest_ns / 1e9,
@@ -101,6 +111,11 @@ class WhatIf:
             "spec": str(self.spec),
             "run_dir": str(self.run.path),
         }
+
+    @property
+    def answered(self) -> bool:
+        """Whether there is a replay that matches, and its cells with the change completed."""
+        return self.match.whole and bool(self.replays) and len(self.changed) == len(self.replays) and not self.failed
 
     @property
     def unsure(self) -> bool:
@@ -118,7 +133,10 @@ def read_changes(texts: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
                 f'--what-if: "{part[:60]}" is no setting of an end; a asked for the association, b answered; for '
                 'example --what-if "b.rto_min=300 ms"'
             )
-        found[END_NAMES.index(match[1])].append(f"{match[2]}={match[3]}")
+        end = END_NAMES.index(match[1])
+        if any(earlier.startswith(f"{match[2]}=") for earlier in found[end]):
+            raise SpecError(f"--what-if: {match[1]}.{match[2]} is there twice; one value of each setting")
+        found[end].append(f"{match[2]}={match[3]}")
     result: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
     for end in (0, 1):
         if found[end]:
@@ -172,7 +190,8 @@ def what_if(
     done = run(
         written, out=folder / "run", jobs=jobs, progress=progress, where={} if match.whole else {"settings": CAPTURED}
     )
-    variants = _variants(done, inputs, field)
+    until_ns = known_until_ns(inputs)
+    variants = _variants(done, inputs, field, until_ns)
     fitting = tuple(each for each in variants if each.settings == CAPTURED and each.match.whole)
     matching = {each.repair for each in fitting}
     return WhatIf(
@@ -187,6 +206,15 @@ def what_if(
         },
         replays=fitting,
         changed=tuple(each for each in variants if each.settings == CHANGED and each.repair in matching),
+        failed=next(
+            (
+                str(row["reason"] or row["outcome"])
+                for row in done.table("cells")
+                if row["settings"] == CHANGED and row["outcome"] != Outcome.COMPLETED
+            ),
+            "",
+        ),
+        known_until_s=None if until_ns is None else (until_ns - inputs.start_ns) / 1e9,
         tried=tried,
         spec=written,
         run=done,
@@ -322,11 +350,11 @@ def _associations(done: Run, cell: str, inputs: ReplayInputs) -> dict[int, Assoc
     return found
 
 
-def _variants(done: Run, inputs: ReplayInputs, field: Mapping[int, Association]) -> list[Variant]:
+def _variants(done: Run, inputs: ReplayInputs, field: Mapping[int, Association], known_ns: int | None) -> list[Variant]:
     result = []
     for row in done.table("cells"):
         cell = str(row["cell_id"])
-        found = _associations(done, cell, inputs)
+        found = _associations(done, cell, inputs) if row["outcome"] == Outcome.COMPLETED else {}
         if not found:
             continue
         courses = {}
@@ -335,6 +363,8 @@ def _variants(done: Run, inputs: ReplayInputs, field: Mapping[int, Association])
             until_ns = begin_ns + int(field[end].row["last_ns"]) - int(field[end].row["first_ns"])
             if str(row["settings"]) == CHANGED:  # what is late or lost in the capture may come after its end
                 until_ns = int(association.row["last_ns"])
+                if known_ns is not None:
+                    until_ns = min(until_ns, begin_ns + known_ns - inputs.begin_ns)
             courses[end] = association_course(association, begin_ns, until_ns)
         result.append(
             Variant(str(row.get("repair", "")), str(row["settings"]), cell, compare(field, found, inputs), courses)

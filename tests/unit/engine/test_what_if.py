@@ -1,6 +1,7 @@
 """`netwarp explain --what-if`: changes as they are said, values of inferred intervals, and the cell that is written."""
 
 import contextlib
+import dataclasses
 import random
 import tomllib
 from pathlib import Path
@@ -8,10 +9,23 @@ from pathlib import Path
 import pytest
 from netwarp.captures import read_captures
 from netwarp.captures.explanation import Known
+from netwarp.captures.sctp.network_evidence import Dead, Way
 from netwarp.captures.sctp.replay_inputs import View, replay_inputs
+from netwarp.captures.sctp.stalls import OPEN, AssociationCourse, Stall
+from netwarp.captures.sctp.transmissions import NEVER
+from netwarp.cli.what_if_words import stall_text
 from netwarp.core.errors import CaptureError, SpecError
 from netwarp.engine.captures import explain_captures
-from netwarp.engine.replay_cell import Guess, repair_factor, replay_spec, roundest, settings_of, value_in, write_spec
+from netwarp.engine.replay_cell import (
+    Guess,
+    known_until_ns,
+    repair_factor,
+    replay_spec,
+    roundest,
+    settings_of,
+    value_in,
+    write_spec,
+)
 from netwarp.engine.what_if import read_changes, what_if
 from netwarp.experiment.study import load_experiment
 from support.captures import plain, recorded
@@ -27,6 +41,7 @@ def test_changes_of_both_ends() -> None:
         ("rto_min=300 ms", "is no setting of an end; a asked for the association, b answered; for example"),
         ("b.rto_mon=300 ms", "is no setting of SCTP"),
         ("b.rto_min=300", "rto_min=300: is no such value; for example rto_min="),
+        ("b.rto_min=1 s,b.rto_min=2 s", "b.rto_min is there twice"),
         ("b.init_attempts=3", "b.init_attempts: only a, which asks, has this setting"),
     ],
 )
@@ -68,6 +83,28 @@ def test_the_cell_of_a_recorded_failover_is_a_spec(tmp_path: Path) -> None:
     assert load_experiment(path).name == "what-if"
     assert tomllib.loads(path.read_text())["flow"]["s"]["sender"]["rto_min"] == "120 ms"
     assert (tmp_path / "cell" / "a.csv").read_text().count("\n") == len(inputs.messages[0]) + 1
+
+
+def test_what_follows_a_network_that_is_not_seen_to_come_back_is_unknown() -> None:
+    inputs = replay_inputs([View(read_captures(recorded("bundle", "a", ("p1",))), 0)])
+    lost_ns = inputs.end_ns - 1_000_000_000
+    open_end = Dead(lost_ns - 1_000_000, lost_ns, NEVER, 3)
+    path = dataclasses.replace(inputs.paths[0], ways=(Way((open_end,), ()), Way((), ())))
+    assert known_until_ns(dataclasses.replace(inputs, paths=(path,))) == lost_ns
+    closed = dataclasses.replace(open_end, most_ns=lost_ns + 1_000_000)
+    path = dataclasses.replace(path, ways=(Way((closed,), ()), Way((), ())))
+    assert known_until_ns(dataclasses.replace(inputs, paths=(path,))) is None
+
+
+def test_an_outage_that_may_have_ended_later_is_of_unknown_length() -> None:
+    stall = Stall(tsn=3, sent_s=5.9, wait_s=OPEN, expiries=3)
+    course = AssociationCourse(1, 0, 0, 3, (stall,), {3: OPEN}, 0.04, None)
+    assert stall_text("a", stall, [course], [course]).startswith("the outage of what a sends at 5.9 s would have been")
+    told = stall_text("a", stall, [course], [course], whole=False)
+    assert (
+        told
+        == "the outage of what a sends at 5.9 s was for good; how long with the change is unknown (replay: for good)"
+    )
 
 
 def test_without_an_association_there_is_no_answer() -> None:
