@@ -22,14 +22,14 @@ _HEADLINES = {
     "kasan": r"BUG: KASAN: ",
     "ubsan": r"UBSAN: ",
     "atomic": r"BUG: (?:sleeping function called from invalid context|scheduling while atomic)",
-    "rcu": r"(?:WARNING: suspicious RCU usage|INFO: rcu\S* (?:self-)?detected)",
+    "rcu": r"(?:WARNING: suspicious RCU usage|(?:rcu: )?INFO: rcu\S* (?:self-)?detected)",
     "lockdep": r"(?:\[ )?(?:WARNING: (?:possible |inconsistent lock|bad unlock|nested lock|held lock|lock held)"
     r"|WARNING: .* lock order|BUG: Invalid wait context|INFO: trying to register non-static key)",
     "leak": r"unreferenced object 0x",
     "hung task": r"INFO: task .* blocked for more than \d+ seconds",
     "reference": r"(?:ref_tracker: |unregister_netdevice: waiting for )",
     "slab": r"BUG \S+ \(",
-    "bug": r"(?:BUG: |\[ BUG: |kernel BUG at |Oops: |general protection fault)",
+    "bug": r"(?:(?:watchdog: )?BUG: |\[ BUG: |kernel BUG at |Oops: |general protection fault)",
     "warning": r"(?:\[ )?WARNING: ",
 }
 _HEADLINE = re.compile("|".join(f"(?P<k{number}>{text})" for number, text in enumerate(_HEADLINES.values())))
@@ -120,7 +120,9 @@ def _splats(lines: Iterable[str]) -> Iterator[Splat]:
         if _MARK.match(line):
             mark = int(line[1:])
         elif found and found.lastgroup:
-            splat = Splat(_KINDS[int(found.lastgroup[1:])], line.strip("[ ]"), (), boot_s, mark)
+            splat = Splat(
+                _KINDS[int(found.lastgroup[1:])], line.strip("[ ]") if line.startswith("[") else line, (), boot_s, mark
+            )
             text = [line]
         elif splat is not None and line and not _RULE.match(line) and line != HALTED:
             text.append(line)

@@ -42,6 +42,18 @@ def test_a_headline_is_known_with_and_without_its_time(tmp_path: Path, kind: str
 
 
 @pytest.mark.parametrize(
+    ("kind", "line"),
+    [
+        ("rcu", "rcu: INFO: rcu_sched self-detected stall on CPU"),
+        ("bug", "watchdog: BUG: soft lockup - CPU#0 stuck for 26s! [sender:31]"),
+    ],
+)
+def test_a_headline_has_the_name_of_the_part_that_reports(tmp_path: Path, kind: str, line: str) -> None:
+    (splat,) = splats(console(tmp_path, f"[   12.345678] {line}\n"))
+    assert (splat.kind, splat.line) == (kind, line)
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "[    1.000000] TCP: request_sock_TCP: Possible SYN flooding on port 5001. Sending cookies.",
