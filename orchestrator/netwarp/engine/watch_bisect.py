@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..core.errors import DoesNotBuild, KernelError, SpecError
+from ..core.types import Outcome
 from ..guestkernel import KernelBuild
 from ..results.watched import Bisected, ChangedCell, Watched
 from .compare import compare_runs
@@ -57,7 +58,10 @@ def bisect(
             skipped.add(commit)
             continue
         steps += 1
-        if there:
+        if there is None:
+            progress(Notice(f"{commit[:12]}: no cell completed, so it says nothing"))
+            skipped.add(commit)
+        elif there:
             first_bad = commit
         else:
             good_ones.append(commit)
@@ -65,8 +69,8 @@ def bisect(
 
 def _question(
     watched: Watched, finding: str, chosen: WatchSet, base_place: Path, jobs: int | None
-) -> Callable[[KernelBuild, Path | None], bool]:
-    """Asks a kernel whether the finding is there, as on the new kernel and not as on the base."""
+) -> Callable[[KernelBuild, Path | None], bool | None]:
+    """Asks a kernel whether the finding is there, as on the new kernel and not as on the base; None: it cannot tell."""
     cell = next((each for each in watched.cells if each.name == finding), None)
     if cell is not None:
         return _asks_cell(cell, chosen, base_place, jobs)
@@ -88,18 +92,22 @@ def _question(
 
 def _asks_cell(
     cell: ChangedCell, chosen: WatchSet, base_place: Path, jobs: int | None
-) -> Callable[[KernelBuild, Path | None], bool]:
-    """True if the cell's largest change is there: of its first number, beyond half of it."""
+) -> Callable[[KernelBuild, Path | None], bool | None]:
+    """True if the cell's largest change is there: of its first number, the same way and at least half of it. None: no
+    cell completed.
+    """
     number = cell.numbers[0]
     part = chosen.runs[int(cell.run.partition("-")[0]) - 1]
 
-    def asks(build: KernelBuild, source: Path | None) -> bool:
+    def asks(build: KernelBuild, source: Path | None) -> bool | None:
         with tempfile.TemporaryDirectory(prefix="netwarp-bisect-") as folder:
             out = Path(folder) / "run"
-            run_experiment(
+            done = run_experiment(
                 part.spec, sets={"kernel": build.key}, only=part.only, where=dict(cell.levels), backend="virtual",
                 out=out, jobs=jobs, report=False,
             )  # fmt: skip
+            if Outcome.COMPLETED not in done.outcomes:
+                return None
             compared = compare_runs(base_place / "runs" / cell.run, out)
         assert compared.numbers is not None
         now = next(
@@ -114,7 +122,8 @@ def _asks_cell(
             return False
         if now.difference is None or number.difference is None:
             return (now.b is None) == (number.b is None)
-        return abs(now.difference) >= abs(number.difference) / 2
+        same_way = (now.difference > 0) == (number.difference > 0)
+        return same_way and abs(now.difference) >= abs(number.difference) / 2
 
     return asks
 

@@ -94,12 +94,11 @@ def _left(seen: Seen, root: Seen) -> Iterator[Wrong]:
     if int(now.get("waited_ns", "0")) >= CLOSED_WITHIN_NS:
         yield Wrong("never closed", "an association or socket was still there 600 s after its programs", "")
         return
-    for text, names in ((("sctp"), OBJECTS),):
-        counts, usual = _numbers(now.get(text, "")), _numbers(before.get(text, ""))
-        for name in names:
-            if counts.get(name, 0) > usual.get(name, 0):
-                more = counts[name] - usual.get(name, 0)
-                yield Wrong("leak", f"SCTP still has {more} {name} more than without the schedule", name)
+    counts, usual = _numbers(now.get("sctp", "")), _numbers(before.get("sctp", ""))
+    for name in OBJECTS:
+        if counts.get(name, 0) > usual.get(name, 0):
+            more = counts[name] - usual.get(name, 0)
+            yield Wrong("leak", f"SCTP still has {more} {name} more than without the schedule", name)
     counts, usual = _numbers(now.get("slabs", "")), _numbers(before.get("slabs", ""))
     for name, count in counts.items():
         slack = SLACK_PACKETS if name.startswith("skbuff_") else SLACK_OBJECTS

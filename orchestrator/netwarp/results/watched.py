@@ -102,7 +102,7 @@ class ChangedTest:
     @property
     def worse(self) -> bool:
         """True if it fails on the new kernel only."""
-        return self.b is not None and self.b.verdict == "fail"
+        return self.b is not None and self.b.verdict == "fail" and (self.a is None or self.a.verdict != "fail")
 
     @property
     def inside(self) -> tuple[tuple[str, str, str], ...]:

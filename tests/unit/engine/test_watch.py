@@ -140,6 +140,9 @@ def test_tests_of_one_source_alone_are_no_finding() -> None:
     assert changed_tests([passed], [passed]) == ()
     [worse] = changed_tests([passed], [failed])
     assert worse.worse
+    cases = [WatchedTest("a", "fail", cases=((name, "fail", ""),)) for name in "xy"]
+    [both] = changed_tests(cases[:1], cases[1:])
+    assert not both.worse, "it failed before, in another part"
     [alone] = changed_tests([passed], [])
     assert not Watched(kernel("a"), kernel("b"), "small", (), (), (alone,), ()).differs
 
