@@ -33,7 +33,7 @@ NOT_RUN = {
     "netwarp run physics": "minutes: planned",
     "netwarp run recovery --set kernel=7.3": "needs the second kernel: planned",
     "netwarp run rfc9438 --set kernel=7.3": "needs the second kernel: planned",
-    "netwarp run experiments/harm": "minutes: planned",
+    "netwarp run harm": "minutes: planned",
     "netwarp search ": "minutes: tests/guest/engine/test_search.py",
     "python benchmarks/search_points.py": "of a box that was run whole: tests/unit/engine/test_optimiser.py",
     "make harm": "minutes: tests/guest/engine/test_search.py",
