@@ -148,9 +148,17 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--again", action="store_true", help="infer from the captures of --out, run nothing")
+    parser.add_argument("--backend", default="virtual", help="guest: on the wall clock")
+    parser.add_argument(
+        "--jobs", type=int, default=2, help="cells at once; of those on the wall clock, which wait, more"
+    )
     args = parser.parse_args()
     out = args.out or Path(tempfile.mkdtemp(prefix="netwarp-blind-"))
-    run = netwarp.open_run(out) if args.again else netwarp.run(spec(args.cells, args.seed), out=out, jobs=2)
+    if args.again:
+        run = netwarp.open_run(out)
+    else:
+        drawn_cells = spec(args.cells, args.seed)
+        run = netwarp.run(drawn_cells, out=out, backend=args.backend, jobs=args.jobs, report=False)
     counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     wrong = []
     for cell in run.plan.cells:

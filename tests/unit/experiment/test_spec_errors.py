@@ -47,7 +47,7 @@ def test_a_list_is_as_long_as_the_apps_read_it() -> None:
         ('name = "test"', 'name = ""', "name", "is no name", '"choi2009"'),
         ('name = "test"', 'name = "-x"', "name", "is no name", '"choi2009"'),
         # choices, types
-        ('protocol = "tcp"', 'protocol = "quic"', "flow.f.protocol", "is none of tcp, sctp, mptcp", '"sctp"'),
+        ('protocol = "tcp"', 'protocol = "dccp"', "flow.f.protocol", "is none of tcp, sctp, mptcp", '"sctp"'),
         ('protocol = "tcp"', 'protocol = "udp"', "flow.f.protocol", "nothing holds UDP back", "messages = {"),
         ('protocol = "tcp"', "protocol = true", "flow.f.protocol", "must be text", '"sctp"'),
         ('paths = ["p1"]', 'paths = "p1"', "flow.f.paths", "must be a list of texts", '["p1", "p2"]'),

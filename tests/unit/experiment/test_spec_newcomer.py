@@ -25,7 +25,7 @@ LEVELS = 'levels = ["tcp", "sctp"]'
     ("old", "new", "more", "piece", "key", "says"),
     [
         # a level or a parameter is wrong, not the place where it is filled in
-        ('"tcp", "sctp"', '"tcp", "sctpp"', "", '"sctpp"', "factor.protocol.levels[1]", '"sctpp" is none of tcp, sctp, mptcp, udp, icmp, did you mean "sctp"?'),
+        ('"tcp", "sctp"', '"tcp", "sctpp"', "", '"sctpp"', "factor.protocol.levels[1]", '"sctpp" is none of tcp, sctp, mptcp, udp, quic, icmp, did you mean "sctp"?'),
         (LEVELS, 'levels = [\n"tcp",\n"sctpp",\n]', "", '"sctpp"', "factor.protocol.levels[1]", "(as flow.bulk.protocol, line 21)"),
         ('"5 Mbit/s"]', '"5 Mbps"]', "", '"5 Mbps"', "factor.rate.levels[2]", 'write "Mbit/s"'),
         ('queue = "50 packets"', 'queue = "{room}"', '[parameter]\nroom = "50 ms"\n', 'room = "50 ms"', "parameter.room", "is a time"),

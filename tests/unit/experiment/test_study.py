@@ -61,7 +61,7 @@ def test_every_experiment_said_in_python_makes_the_same_cells(path: Path, tmp_pa
             (tmp_path / file.name).write_bytes(file.read_bytes())
     (tmp_path / "spec.toml").write_text(by_calls(document).to_toml())
     plans = [make_plan(load_experiment(place), repetitions=1) for place in (tmp_path, path)]
-    assert plans[0] == plans[1] and len(plans[0].cells) > 5
+    assert plans[0] == plans[1] and len(plans[0].cells) > 1
 
 
 def test_the_experiment_of_the_readme_plans() -> None:

@@ -1,12 +1,12 @@
 """Counters of gcov: of a small program that gcc compiles here. gcov-tool and gcov, which nobody here wrote, agree."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 from netwarp.core.errors import StoreError
+from netwarp.core.executables import find_executable
 from netwarp.exploration.counters import counts, lines_of, read_kept, with_counts
 
 PROGRAM = """\
@@ -32,7 +32,7 @@ int main(int argc, char **argv)
 }
 """
 
-pytestmark = pytest.mark.skipif(shutil.which("gcov-tool") is None, reason="needs gcc with gcov-tool")
+pytestmark = pytest.mark.skipif(find_executable("gcov-tool") is None, reason="needs gcc with gcov-tool")
 
 
 @pytest.fixture(scope="module")
