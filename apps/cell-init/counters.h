@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * counters: keeps what a kernel with gcov counted of its own lines, and what it still holds when all programs
- * have ended, in `counters.bin` (docs/formats.md). With any other kernel nothing is done, and nothing is
- * asked before the end: the packets of a cell are not touched.
+ * have ended, in `counters.bin` (docs/formats.md). With any other kernel nothing is done at the end, where
+ * even to look for a file of sysfs reads the clock, and so moves what is captured last.
  */
 #ifndef NETWARP_COUNTERS_H
 #define NETWARP_COUNTERS_H
 
 #include "cell.h"
+
+/* Whether the kernel has debugfs; called when /sys is mounted. */
+void counters_look(void);
 
 /*
  * Called when every program has ended. Waits until the kernel has no association and no TCP socket left,

@@ -3,6 +3,7 @@
 #include "sandbox.h"
 
 #include "clock.h"
+#include "counters.h"
 #include "kernel_log.h"
 
 #include <errno.h>
@@ -39,6 +40,7 @@ static int enter_guest(struct cell *cell)
 	    mount_on(cell, "tmpfs", "/run", "tmpfs", "mode=0755"))
 		return -1;
 	kernel_log_open();
+	counters_look();
 	/* POSIX semaphores and shared memory of programs: the guest's /dev is its own and holds no shm */
 	if (mkdir("/dev/shm", 0755) && errno != EEXIST)
 		return cell_fail_errno(cell, errno, "cannot make /dev/shm");

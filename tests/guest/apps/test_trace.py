@@ -75,10 +75,9 @@ def assert_after_packets(trace: PathTrace, packets: list[int]) -> None:
 def test_tracing_changes_no_packet(
     kernel: Path, tmp_path: Path, protocol: str, paths: int, shape: LinkImpairment
 ) -> None:
-    end = 12 * S + 100 * MS  # what leaves when the sender stops has arrived: the end of a cell may cut it off
-    cell = traced(protocol, paths, shape=shape, duration_ns=end)
+    cell = traced(protocol, paths, shape=shape)
     plain = make_cell(
-        protocol, shape=shape, paths=paths, stop_ns=12 * S, duration_ns=end, timeline=OUTAGE,
+        protocol, shape=shape, paths=paths, stop_ns=12 * S, duration_ns=12 * S, timeline=OUTAGE,
         sender={"sample_interval_ns": 100 * MS},
     )  # fmt: skip
     with_trace = run(kernel, tmp_path / "with", cell).well()
