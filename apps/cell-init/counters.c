@@ -31,7 +31,6 @@
 static int out_fd = -1;
 static char *entry; /* the content of one */
 static int error;
-static bool has_debugfs;
 
 /* An entry: its name and length as a line, then its bytes. */
 static void put(const char *name, size_t len)
@@ -120,18 +119,13 @@ static int put_counted(const char *path, const struct stat *stat, int type, stru
 	return error;
 }
 
-void counters_look(void)
-{
-	/* a kernel without debugfs has no such folder */
-	has_debugfs = access(DEBUGFS, F_OK) == 0;
-}
-
 int counters_keep(struct cell *cell, int64_t limit_ns)
 {
 	int64_t waited_ns;
 	int n;
 
-	if (!cell->guest || !has_debugfs ||
+	/* a kernel without debugfs has no such folder */
+	if (!cell->guest || access(DEBUGFS, F_OK) ||
 	    (mount("debugfs", DEBUGFS, "debugfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) &&
 	     errno != EBUSY) ||
 	    access(GCOV, F_OK))

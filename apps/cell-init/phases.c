@@ -4,7 +4,6 @@
 
 #include "capture.h"
 #include "clock.h"
-#include "counters.h"
 #include "files.h"
 #include "kernel_module.h"
 #include "loop.h"
@@ -36,9 +35,6 @@
 #define DEFAULT_SLACK_NS (600 * NS_PER_S) /* after `end` and its grace, if no deadline is given */
 
 #define LEAD_NS 1000
-
-/* How long a kernel that counts its lines may take to close what the programs left: SCTP's T5 takes 300 s. */
-#define CLOSING_NS (600 * NS_PER_S)
 
 /*
  * Progress marks (one per second) between two calls of memory_look(): dropping pages costs a system call
@@ -362,8 +358,6 @@ void phases_run(struct cell *cell, const struct steps *steps)
 		failed = run_phase(cell, steps, PHASE_AFTER) != 0;
 	cell->step = 0;
 	if (trace_finish(cell))
-		failed = true;
-	if (counters_keep(cell, CLOSING_NS))
 		failed = true;
 	if (capture_finish(cell))
 		failed = true;

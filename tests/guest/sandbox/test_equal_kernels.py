@@ -24,7 +24,8 @@ def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[KernelBuild
     others = [
         build
         for build in known
-        if (build.recipe, build.source) == (own.recipe, own.source) and build.sha256 != own.sha256
+        if (build.recipe, build.source, build.variant) == (own.recipe, own.source, own.variant)
+        and build.sha256 != own.sha256
     ]
     if not others:
         pytest.skip("one kernel of this recipe only; `make wheels` makes another")

@@ -190,7 +190,7 @@ def test_a_guest_that_ends_before_its_script_is_a_failure_with_its_last_words(be
     off = "perl -e 'syscall(169, 0xfee1dead, 0x28121969, 0x4321fedc, 0)'"
     case = run(bench, f"0 `true`\n+0 `{off}`\n+0 `true`\n", tmp_path / "run")
     assert case.verdict == "fail"
-    assert case.reason == ("line 2: the command did not end; the guest's last words: reboot: Power down")
+    assert case.reason == "line 2: the command did not end; the guest's last words: [   10.000000] reboot: Power down"
 
 
 @pytest.mark.parametrize("version", ["ipv4", "ipv6"])
