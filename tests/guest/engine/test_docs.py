@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from netwarp.experiment import EXAMPLE_SPEC
 from support.chain_kit import STANDS, Checkout, Done, all_completed, written
 from support.docs_kit import IN_ORDER, PAGES, ROOT, Block, blocks, not_run
 
@@ -26,6 +27,7 @@ def place(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("tests", "experiments"):
         (place / name).symlink_to(ROOT / name)
     written(place / "small.toml", SPEC)
+    written(place / "mine.toml", EXAMPLE_SPEC)  # as README has it written; a block may come first
     for side in "ab":
         checkout.run("run", "small.toml", "--no-report", "--out", side, cwd=place).ok()
         all_completed(place / side)
