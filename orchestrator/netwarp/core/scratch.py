@@ -12,32 +12,42 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-LOCK = ".in-use"
-
 
 @contextlib.contextmanager
 def scratch(prefix: str) -> Iterator[Path]:
     """A temporary directory in TMPDIR that is locked as long as this process lives. Directories with the same prefix
     that no process has locked are removed.
     """
-    _sweep(Path(tempfile.gettempdir()), prefix)
-    with tempfile.TemporaryDirectory(prefix=prefix) as name, open(Path(name) / LOCK, "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield Path(name)
-
-
-def _sweep(place: Path, prefix: str) -> None:
+    place = Path(tempfile.gettempdir())
     for left in place.glob(f"{prefix}*"):
-        # not ours, a link, or made this very moment and not locked yet: leave it
-        with contextlib.suppress(OSError):
-            if left.lstat().st_uid != os.geteuid() or left.is_symlink():
-                continue
-            handle = os.open(left / LOCK, os.O_RDWR | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(left, ignore_errors=True)
-            finally:
-                os.close(handle)
+        if (handle := _locked(left)) is not None:
+            shutil.rmtree(left, ignore_errors=True)
+            os.close(handle)
+    made = tempfile.TemporaryDirectory(prefix=prefix)
+    while (handle := _locked(Path(made.name))) is None:  # another process has just taken it for one that was left
+        made.cleanup()
+        made = tempfile.TemporaryDirectory(prefix=prefix)
+    try:
+        with made:
+            yield Path(made.name)
+    finally:
+        os.close(handle)
+
+
+def _locked(folder: Path) -> int | None:
+    """The lock of a directory of ours that nobody has locked."""
+    handle = None
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        if os.fstat(handle).st_uid == os.geteuid():
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if folder.exists():
+                return handle
+    except OSError:
+        pass
+    if handle is not None:
+        os.close(handle)
+    return None
 
 
 def write_whole(path: Path, text: str) -> None:

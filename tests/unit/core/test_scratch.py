@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from netwarp.core.scratch import LOCK, scratch
+from netwarp.core.scratch import scratch
 from support.checkout import ROOT
 
 HOLD = """\
@@ -56,19 +56,30 @@ def test_the_next_process_removes_what_a_killed_one_left(place: Path) -> None:
     assert list(place.iterdir()) == []
 
 
+def test_one_that_was_left_before_it_was_locked_is_removed(place: Path) -> None:
+    (place / "t-killed-at-once").mkdir()
+    with scratch("t-") as ours:
+        assert list(place.iterdir()) == [ours]
+
+
 def test_directories_of_others_stay(place: Path) -> None:
     (place / "other-1").mkdir()
-    (place / "t-without-a-lock").mkdir()
     (place / "elsewhere").mkdir()
-    (place / "elsewhere" / LOCK).touch()
     (place / "t-link").symlink_to(place / "elsewhere")
-    (place / "t-trap").mkdir()
-    (place / "t-trap" / LOCK).symlink_to(place / "elsewhere" / LOCK)
+    (place / "t-file").touch()
     if os.geteuid() == 0:
         (place / "t-theirs").mkdir()
-        (place / "t-theirs" / LOCK).touch()
         os.chown(place / "t-theirs", 65534, 65534)
     before = sorted(path.name for path in place.rglob("*"))
     with scratch("t-"):
         pass
     assert sorted(path.name for path in place.rglob("*")) == before
+
+
+def test_processes_that_begin_at_once_each_have_one(place: Path) -> None:
+    for _ in range(5):
+        holders = [holder() for _ in range(4)]
+        assert len({directory for _, directory in holders}) == 4 and all(each.is_dir() for _, each in holders)
+        for process, _ in holders:
+            process.communicate()
+    assert list(place.iterdir()) == []
