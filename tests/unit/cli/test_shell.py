@@ -31,7 +31,7 @@ def test_mistakes(
 
 def test_a_shell_has_the_programs_of_sbin(monkeypatch: pytest.MonkeyPatch) -> None:
     """The greeting names ip(8), and tc(8) is what one looks with; an ordinary user's own PATH comes first."""
-    monkeypatch.setenv("PATH", "/home/u/bin:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", "/opt/bin:/usr/bin:/bin")
     path = node_environment("a")["PATH"].split(":")
-    assert path[:3] == ["/home/u/bin", "/usr/bin", "/bin"]
+    assert path[:3] == ["/opt/bin", "/usr/bin", "/bin"]
     assert {"/usr/sbin", "/sbin"} <= set(path)
