@@ -1,4 +1,4 @@
-"""How many points a search measures until it has the worst one of a box: TPE beside points drawn by chance.
+"""Counts the points that a search measures until it has the worst one of a box: TPE beside points drawn by chance.
 
     netwarp run box.toml --keep tables --out all          # every point of the box, once
     python benchmarks/search_points.py all --minimise goodput_bit_s --flow victim

@@ -472,8 +472,6 @@ def test_cpu_time_is_there_on_the_wall_clock_only(tmp_path: Path) -> None:
 
 
 def test_time_weighted_mean_of_little() -> None:
-    import numpy as np
-
     assert time_weighted_mean(np.array([]), np.array([])) is None
     assert time_weighted_mean(np.array([1.0]), np.array([7.0])) == 7
     assert time_weighted_mean(np.array([1.0, 2.0]), np.array([np.nan, np.nan])) is None
