@@ -7,13 +7,13 @@
 #ifndef NETWARP_COUNTERS_H
 #define NETWARP_COUNTERS_H
 
-#include "cell.h"
+#include <stdint.h>
 
 /*
- * Called when every program has ended. Waits until the kernel has no association and no TCP socket left,
- * which takes virtual time, but no longer than `limit_ns`. 0, or -1 with the cell's reason set: nothing was
- * kept.
+ * For a guest's first program, when every other has ended and all is recorded. Waits until the kernel has no
+ * association and no TCP socket left, which takes virtual time, but no longer than `limit_ns`. The cell has
+ * ended by then: what fails is said on stderr alone, and the file is not there, or cut short.
  */
-int counters_keep(struct cell *cell, int64_t limit_ns);
+void counters_keep(int64_t limit_ns);
 
 #endif

@@ -118,8 +118,7 @@ int sandbox_leave(struct cell *cell)
 	fflush(NULL);
 	if (getpid() == 1 && cell->guest) {
 		/* after all that is recorded: even to look for a file of sysfs reads the clock */
-		if (counters_keep(cell, CLOSING_NS))
-			fprintf(stderr, "cell-init: %s\n", cell->message);
+		counters_keep(CLOSING_NS);
 		kernel_log_leaks();
 		/* hostfs writes through: there is nothing to sync */
 		reboot(RB_POWER_OFF);

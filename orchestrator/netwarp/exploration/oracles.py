@@ -25,7 +25,7 @@ THRESHOLDS = re.compile(r"_retrans$|_retransmits$|^init_|retries|cookie_life|^cl
 FEW_LOSSES, MANY_LOSSES = 2, 6
 """With more than so many a timeout that doubles from 1 s on reaches a program's deadline of 200 s by itself."""
 CLOSED_WITHIN_NS = 600_000_000_000
-"""As cell-init waits (apps/cell-init/phases.c, CLOSING_NS)."""
+"""As cell-init waits (apps/cell-init/sandbox.c, CLOSING_NS)."""
 OBJECTS = ("assoc", "transport", "chunk", "datamsg", "bind_addr", "keys", "ssnmap")
 """Of SCTP, as sctp_dbg_objcnt calls them. Sockets and endpoints are not among them: each namespace has its own."""
 SLABS = re.compile(r"skbuff_|sctp_chunk|^TCP|^MPTCP|^SCTP|request_sock_|mptcp")
