@@ -1,5 +1,5 @@
-"""What the SCTP stacks of experiments/daemons and experiments/usrsctp are set to, read from the captures of a run,
-beside their source; and numbers of that run: writes both into the experiment's README.
+"""Settings of the SCTP stacks of experiments/daemons and experiments/usrsctp, read from the captures of a run, beside
+those in their source; and numbers of that run: writes both into the experiment's README.
 
     .venv/bin/python experiments/wire_settings.py RUN...
 

@@ -21,7 +21,7 @@ CHANGES = {
     "ella-867": "b.sack_delay=40 ms",
     "ella-1475": "b.rto_initial=3 s, b.rto_min=1 s, b.rto_max=60 s, b.association_max_retrans=10",
 }
-"""What was asked for, or done, in the thread of each."""
+"""Incident -> the change that was asked for, or made, in its thread."""
 LEFT_OUT = re.compile(r"^ *(the cell: |its run: |path 1 has )")
 
 

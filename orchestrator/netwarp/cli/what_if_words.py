@@ -1,4 +1,4 @@
-"""What would have been, as text: how well the replay agrees, both courses side by side, and the answer."""
+"""Text of a replay: how well it agrees with the capture, both courses side by side, and what would have been."""
 
 from __future__ import annotations
 

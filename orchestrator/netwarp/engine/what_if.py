@@ -1,5 +1,5 @@
-"""What would have been: plays a captured association again until its packets are those of the capture, then with other
-settings (`netwarp explain CAPTURE --what-if "b.rto_min=300 ms"`).
+"""Replay of a captured association: in cells until their packets are those of the capture, then with other settings
+(`netwarp explain CAPTURE --what-if "b.rto_min=300 ms"`).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What captures show of the network under an association: packets that arrived and packets that were lost, by path and
-direction, and from these the intervals in which nothing passed.
+"""Packets of an association that arrived and that were lost, by path and direction, as captures show them, and from
+these the intervals in which the network passed nothing.
 
 With captures of both ends each packet is known. With one, losses of what that end sent are inferred from what the other
 acknowledged; of what the other end sent only that is known which arrived.
@@ -27,7 +27,7 @@ NEAR_NS = 1 * MS
 ANSWER = 0.9
 """Share of the shortest round trip: what came sooner answers something earlier."""
 PUT_OFF_NS = 200 * MS
-"""How long a receiver may put its SACK off, where it is not known (RFC 9260 6.2)."""
+"""Delay of a SACK at the receiver where it is not known: the largest that RFC 9260 6.2 has for usual."""
 
 
 @dataclasses.dataclass(frozen=True, order=True)
