@@ -15,6 +15,7 @@
  */
 #include "address.h"
 #include "clock.h"
+#include "number.h"
 
 #include <arpa/inet.h>
 #include <endian.h>
@@ -60,15 +61,6 @@ static int fail(const char *what)
 	return 1;
 }
 
-static bool number(const char *text, int64_t low, int64_t high, int64_t *value)
-{
-	char *end;
-
-	errno = 0;
-	*value = strtoll(text, &end, 10);
-	return !errno && end != text && !*end && *value >= low && *value <= high;
-}
-
 /* A list of numbers between commas; 0 where one is no number or there are too many. `text` is cut up. */
 static size_t numbers(char *text, int64_t low, int64_t high, int64_t *items, size_t most)
 {
@@ -76,7 +68,7 @@ static size_t numbers(char *text, int64_t low, int64_t high, int64_t *items, siz
 	char *save = NULL;
 
 	for (char *word = strtok_r(text, ",", &save); word; word = strtok_r(NULL, ",", &save))
-		if (count == most || !number(word, low, high, &items[count++]))
+		if (count == most || !number_parse(word, low, high, &items[count++]))
 			return 0;
 	return count;
 }
@@ -86,7 +78,7 @@ static bool place_of(const char *address, const char *port, union address *place
 {
 	int64_t value;
 
-	if (!address_parse(address, place) || !number(port, 1, 65535, &value))
+	if (!address_parse(address, place) || !number_parse(port, 1, 65535, &value))
 		return false;
 	address_set_port(place, (uint16_t)value);
 	return true;
@@ -150,17 +142,17 @@ static int send_all(int argc, char **argv)
 	int fd, status;
 
 	if (argc < 7 || argc > 8 || !place_of(argv[0], argv[1], &plan.to) ||
-	    !number(argv[3], 0, INT64_C(1) << 32, &plan.count) ||
-	    !number(argv[4], 0, INT64_MAX / 2, &plan.interval_ns) ||
-	    !number(argv[5], 0, INT64_MAX / 2, &plan.start_ns) ||
-	    !number(argv[6], 0, INT64_MAX / 2, &plan.until_ns))
+	    !number_parse(argv[3], 0, INT64_C(1) << 32, &plan.count) ||
+	    !number_parse(argv[4], 0, INT64_MAX / 2, &plan.interval_ns) ||
+	    !number_parse(argv[5], 0, INT64_MAX / 2, &plan.start_ns) ||
+	    !number_parse(argv[6], 0, INT64_MAX / 2, &plan.until_ns))
 		return usage();
 	plan.size_count = numbers(argv[2], headers_bytes(&plan.to) + 8, IP_BYTES_MAX, plan.sizes, SIZES_MAX);
 	if (argc == 8)
 		plan.at_count = numbers(argv[7], 0, INT64_MAX / 2, plan.at_ns, TIMES_MAX);
 	if (!plan.size_count || (argc == 8 && !plan.at_count))
 		return usage();
-	if (!t0 || !number(t0, 0, INT64_MAX / 2, &plan.t0_ns)) {
+	if (!t0 || !number_parse(t0, 0, INT64_MAX / 2, &plan.t0_ns)) {
 		fputs("probe: NETWARP_T0_REALTIME_NS is not set to a time: cell-init sets it\n", stderr);
 		return 2;
 	}

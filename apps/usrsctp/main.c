@@ -11,6 +11,7 @@
  * Addresses are of IPv4. Each loss is said on standard output. Exit status: 1 failed, 2 usage.
  */
 #include "clock.h"
+#include "number.h"
 #include "stack.h"
 
 #include <arpa/inet.h>
@@ -22,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ADDRESSES_MAX = 8, MESSAGE_MAX = 65536, TRY_AGAIN_S = 1 };
+enum { ADDRESSES_MAX = 8, MESSAGE_MAX = 65536, TRY_AGAIN_S = 1, INTERVAL_MAX_MS = 3600 * 1000 };
 
 struct ends {
 	struct sockaddr_in list[ADDRESSES_MAX];
@@ -46,19 +47,21 @@ static int fail(const char *what)
 	return 1;
 }
 
-static bool read_ends(char *text, const char *port, struct ends *ends)
+static bool read_ends(char *text, const char *port_text, struct ends *ends)
 {
 	char *rest = NULL, *word;
+	int64_t port;
 
+	if (!number_parse(port_text, 1, UINT16_MAX, &port))
+		return false;
 	ends->count = 0;
 	for (word = strtok_r(text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
 		struct sockaddr_in *end = &ends->list[ends->count];
 
 		if (ends->count == ADDRESSES_MAX)
 			return false;
-		*end = (struct sockaddr_in){.sin_family = AF_INET,
-					    .sin_port = htons((uint16_t)strtoul(port, NULL, 10))};
-		if (!inet_aton(word, &end->sin_addr) || !end->sin_port)
+		*end = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+		if (!inet_aton(word, &end->sin_addr))
 			return false;
 		ends->count++;
 	}
@@ -122,8 +125,7 @@ static int send_over_one(struct ends *own, struct ends *peer, size_t bytes, int6
 int main(int argc, char **argv)
 {
 	struct ends own, peer;
-	size_t bytes;
-	int64_t interval_ns;
+	int64_t bytes, interval_ms;
 	bool sends;
 
 	if (argc < 5)
@@ -135,17 +137,16 @@ int main(int argc, char **argv)
 	if (!stack || argc != (sends ? 8 : 5) || (!sends && strcmp(argv[2], "receive") != 0) ||
 	    !read_ends(argv[4], argv[3], &own))
 		return usage();
+	if (sends && (!read_ends(argv[5], argv[3], &peer) || !number_parse(argv[6], 1, MESSAGE_MAX, &bytes) ||
+		      !number_parse(argv[7], 1, INTERVAL_MAX_MS, &interval_ms)))
+		return usage();
 	if (clock_timerslack())
 		return fail("PR_SET_TIMERSLACK");
 	if (stack->init())
 		return fail("the stack");
 	if (!sends)
 		return receive(&own);
-	bytes = strtoul(argv[6], NULL, 10);
-	interval_ns = strtoll(argv[7], NULL, 10) * 1000000;
-	if (!read_ends(argv[5], argv[3], &peer) || !bytes || bytes > MESSAGE_MAX || interval_ns <= 0)
-		return usage();
-	while (!send_over_one(&own, &peer, bytes, interval_ns))
+	while (!send_over_one(&own, &peer, (size_t)bytes, interval_ms * 1000000))
 		clock_sleep_until(clock_realtime_ns() + TRY_AGAIN_S * NS_PER_S);
 	return 1;
 }
