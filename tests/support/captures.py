@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import random
 import socket
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,19 @@ def summary(tmp_path: Path, capture: bytes | Iterable[Timed], **options: object)
 def plain(path: Path) -> bytes:
     """A recorded file's content."""
     return zstandard.ZstdDecompressor().stream_reader(path.read_bytes()).read()
+
+
+def damaged(path: Path, count: int, folder: Path) -> Iterator[Path]:
+    """So many files in `folder`, each a recorded file's beginning with some bytes changed."""
+    whole = plain(path)[:60_000]
+    for seed in range(count):
+        draw = random.Random(seed)
+        content = bytearray(whole[: draw.randrange(24, len(whole))])
+        for _ in range(draw.choice([1, 30, 1000])):
+            content[draw.randrange(24, len(content))] = draw.randrange(256)
+        file = folder / f"damaged{seed}.pcap"
+        file.write_bytes(content)
+        yield file
 
 
 def has(found: Any, **expected: object) -> None:

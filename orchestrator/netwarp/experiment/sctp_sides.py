@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import SpecError
-from ..core.units import QuantityError, parse_quantity
-from .options import OPTIONS
+from .options import OPTIONS, read_option
 from .problems import Problems, nearest
 from .profiles import ROLES, STACKS, names_in, read_stack
 from .toml_positions import Item
@@ -19,7 +18,11 @@ from .toml_positions import Item
 LINUX = "linux"
 """The kernel's own values."""
 LARGEST_FILE = 1_000_000
-SETTINGS = tuple(name for name, option in OPTIONS.items() if "sctp" in option.protocols)
+SETTINGS = tuple(
+    name
+    for name, option in OPTIONS.items()
+    if "sctp" in option.protocols and option.field.type not in ("table", "open")  # those are no word
+)
 COUNTS = ("init_attempts", "association_max_retrans", "path_max_retrans", "sack_frequency", "max_burst")
 """Settings of a configuration file that are no times in ms."""
 
@@ -70,16 +73,15 @@ def read_side(text: str) -> Side:
 
 
 def _typed(key: str, value: str) -> object:
-    """The value as a spec has it. Raises SpecError where a quantity is none."""
+    """The value as a spec has it. Raises SpecError where the option takes no such value."""
     option = OPTIONS[key]
-    if option.field.kinds and not (option.off and value == "off"):
-        try:
-            parse_quantity(value, option.field.kinds[0])
-        except QuantityError as error:
-            example = option.field.example.strip('"').replace(" ", "")
-            raise SpecError(f"{key}={value[:40]}: is no such value; for example {key}={example}") from error
+    if option.off and value == "off":
         return value
-    return int(value) if value.isdecimal() else value
+    typed = value == "true" if value in ("true", "false") else int(value) if value.isdecimal() else value
+    problems = Problems()
+    read_option(Item(typed, f"{key}={value[:40]}", 0, ""), option, problems)
+    problems.check()
+    return typed
 
 
 def products() -> list[str]:

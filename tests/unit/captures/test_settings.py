@@ -1,7 +1,6 @@
 """Settings of SCTP's ends, inferred from recorded captures whose kernel had Linux' own values."""
 
 import contextlib
-import random
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from netwarp.captures.sctp.settings import InferredSetting, infer_settings
 from netwarp.core.errors import CaptureError
 from netwarp.engine.captures import explain_captures
 from netwarp.present.captures.explanation_words import explanation_text
-from support.captures import plain, recorded
+from support.captures import damaged, plain, recorded
 from support.tshark import tshark
 
 LINUX = {
@@ -90,15 +89,9 @@ def test_what_the_syns_of_tcp_offer(node: str) -> None:
 
 @pytest.mark.parametrize(("name", "link"), [("sctp", "p1"), ("sctp", "p2"), ("bundle", "p1"), ("tcp", "p1")])
 def test_a_damaged_capture_is_explained_or_refused(name: str, link: str, tmp_path: Path) -> None:
-    whole = plain(recorded(name, "a", (link,))[0])[:60_000]
-    for seed in range(15):
-        draw = random.Random(seed)
-        damaged = bytearray(whole[: draw.randrange(24, len(whole))])
-        for _ in range(draw.choice([1, 30, 1000])):
-            damaged[draw.randrange(24, len(damaged))] = draw.randrange(256)
-        (tmp_path / "damaged.pcap").write_bytes(damaged)
+    for file in damaged(recorded(name, "a", (link,))[0], 15, tmp_path):
         with contextlib.suppress(CaptureError):
-            for explained in explain_captures([tmp_path / "damaged.pcap"]).connections:
+            for explained in explain_captures([file]).connections:
                 assert explanation_text(explained)
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import random
 import tomllib
 from pathlib import Path
 
@@ -28,7 +27,7 @@ from netwarp.engine.replay_cell import (
 )
 from netwarp.engine.what_if import read_changes, what_if
 from netwarp.experiment.study import load_experiment
-from support.captures import plain, recorded
+from support.captures import damaged, recorded
 
 
 def test_changes_of_both_ends() -> None:
@@ -40,7 +39,10 @@ def test_changes_of_both_ends() -> None:
     [
         ("rto_min=300 ms", "is no setting of an end; a asked for the association, b answered; for example"),
         ("b.rto_mon=300 ms", "is no setting of SCTP"),
-        ("b.rto_min=300", "rto_min=300: is no such value; for example rto_min="),
+        ("b.rto_min=300", 'rto_min=300: 300 is a bare number; .*; write for example "1 s"'),
+        ("a.max_burst=x", "max_burst=x: must be a whole number from 0 to 65535; for example 4"),
+        ("a.nodelay=off", "nodelay=off: must be true or false; for example true"),
+        ("a.sack_delay=900 ms", "sack_delay=900 ms: '900 ms' is out of range: at most 500 ms"),
         ("b.rto_min=1 s,b.rto_min=2 s", "b.rto_min is there twice"),
         ("b.init_attempts=3", "b.init_attempts: only a, which asks, has this setting"),
     ],
@@ -114,15 +116,9 @@ def test_without_an_association_there_is_no_answer() -> None:
 
 @pytest.mark.parametrize(("name", "link"), [("sctp", "p1"), ("bundle", "p1")])
 def test_a_damaged_capture_gives_a_cell_or_is_refused(name: str, link: str, tmp_path: Path) -> None:
-    whole = plain(recorded(name, "a", (link,))[0])[:60_000]
-    for seed in range(12):
-        draw = random.Random(seed)
-        damaged = bytearray(whole[: draw.randrange(24, len(whole))])
-        for _ in range(draw.choice([1, 30, 1000])):
-            damaged[draw.randrange(24, len(damaged))] = draw.randrange(256)
-        (tmp_path / "damaged.pcap").write_bytes(damaged)
+    for file in damaged(recorded(name, "a", (link,))[0], 12, tmp_path):
         with contextlib.suppress(CaptureError):
-            for explained in explain_captures([tmp_path / "damaged.pcap"]).connections:
+            for explained in explain_captures([file]).connections:
                 inputs = replay_inputs([View(file.capture, found.row) for file, found in explained.views])
                 spec = replay_spec(inputs, Guess(settings_of(explained.settings, inputs)))
-                load_experiment(write_spec(tmp_path / f"{seed}-{explained.connection.row}", spec, inputs))
+                load_experiment(write_spec(tmp_path / f"{file.stem}-{explained.connection.row}", spec, inputs))
