@@ -30,8 +30,16 @@ def inferred(files: list[Path]) -> dict[tuple[int, str], InferredSetting]:
     return {(each.end, each.name): each for flow in range(len(capture.flows)) for each in infer_settings(capture, flow)}
 
 
-@pytest.mark.parametrize("node", ["a", "b"])
-@pytest.mark.parametrize(("name", "links"), [("sctp", ("p1", "p2")), ("bundle", ("p1",))])
+@pytest.mark.parametrize(
+    ("name", "node", "links"),
+    [
+        ("sctp", "a", ("p1", "p2")),
+        ("sctp", "b", ("p1", "p2")),
+        ("bundle", "a", ("p1",)),
+        ("bundle", "b", ("p1",)),
+        ("sctptestcut", "a", ("p1", "p2")),
+    ],
+)
 def test_every_interval_holds_the_kernels_value(name: str, node: str, links: tuple[str, ...]) -> None:
     for (_, setting), each in inferred(recorded(name, node, links)).items():
         value = LINUX.get(setting)
@@ -99,6 +107,12 @@ def test_a_queue_that_the_sender_fills_is_no_sack_delay() -> None:
     """Longer than 500 ms no SACK is put off (RFC 9260 6.2)."""
     found = inferred(recorded("sctptest", "a", ("p1",)))
     assert not [each for each in found.values() if each.name == "sack_delay"]
+
+
+def test_a_timer_of_a_queue_that_grew_is_no_floor() -> None:
+    """T3 of 3.2 s after round trips of 0.04 to 1.6 s: as long as they ask for, one taken a round trip."""
+    floor = inferred(recorded("sctptestcut", "a", ("p1", "p2")))[0, "rto_min"]
+    assert floor.low is None and floor.high is not None and floor.high >= 1.0
 
 
 def test_inits_to_two_addresses_in_turn_have_no_longest_timer() -> None:

@@ -11,6 +11,7 @@ import dataclasses
 import numpy as np
 
 from ...core.timer_wheel import LATENESS_RATIO
+from ..native import Ints
 from .association import Association
 
 MS = 1_000_000
@@ -109,10 +110,11 @@ def asked_for_ns(association: Association, wait: Wait) -> float:
     mine = (samples.path == wait.path) & (samples.time_ns <= wait.time_ns)
     times, rtts = samples.time_ns[mine], samples.rtt_ns[mine]
     ours = (beats.direction == association.direction) & (beats.path == wait.path) & (beats.answered_ns <= wait.time_ns)
-    order = np.argsort(np.concatenate([times, beats.answered_ns[ours]]), kind="stable")
+    times = np.concatenate([times, beats.answered_ns[ours]])
+    order = np.argsort(times, kind="stable")
     rtts = np.concatenate([rtts, (beats.answered_ns - beats.time_ns)[ours]])[order]
     largest = 0.0
-    for some in (rtts, rtts[::2], rtts[1::2]):  # a sender takes at most one a round trip
+    for some in (rtts, rtts[::2], rtts[1::2], rtts[_one_a_round_trip(times[order], rtts)]):
         smooth = variation = 0.0
         for number, rtt in enumerate(some[-200:].tolist()):
             if number:
@@ -122,3 +124,16 @@ def asked_for_ns(association: Association, wait: Wait) -> float:
                 smooth, variation = rtt, rtt / 2
         largest = max(largest, smooth + 4 * variation)
     return largest
+
+
+def _one_a_round_trip(times: Ints, rtts: Ints) -> list[int]:
+    """The samples of a sender that measures one packet at a time (RFC 9260 6.3.1 C4). With a queue that grows they vary
+    far more than all of them do, and ask for a longer timer.
+    """
+    taken: list[int] = []
+    heard_ns = 0
+    for place, (time_ns, rtt_ns) in enumerate(zip(times.tolist(), rtts.tolist(), strict=True)):
+        if time_ns - rtt_ns >= heard_ns:
+            taken.append(place)
+            heard_ns = time_ns
+    return taken
