@@ -5,6 +5,7 @@ had run them all; or takes the cells of a spec from whichever runs have them.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import shutil
 from collections.abc import Collection, Mapping, Sequence
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..core.errors import SpecError, StoreError
+from ..core.errors import CaptureError, SpecError, StoreError
 from ..core.frozen import to_json
 from ..core.types import Cell, GuestKernel, Measurement, Outcome
 from ..experiment import Spec
@@ -26,7 +27,7 @@ from ..store.manifest import Manifest, identity_of
 from ..store.packing import PACK_ABOVE, Combiner, pack_one, unpack_one
 from ..store.packs import PackedPath, cell_bytes
 from ..store.plan_file import keep_texts, read_plan, write_plan
-from ..store.run_dir import RunDir, locked, read_json, write_json
+from ..store.run_dir import LOCK, RunDir, locked, read_json, write_json
 from ..store.run_locations import check_out
 from .analysis import tabulate
 from .later_outputs import load_again, plan_again, texts_of
@@ -145,17 +146,23 @@ def _put_together(
     with locked(run):
         if run.plan.exists() and read_plan(run) != plan:
             raise SpecError(f"{run.root}: holds another run already; --out wants a new or an empty directory")
-        write_json(run.manifest, manifest)
-        keep_texts(run, texts)
-        write_plan(run, plan)
-        run.clear_partial()
-        there, combiner = run.finished(), Combiner(run)
-        for source, cell_id, cell in cells:
-            if (name := cell.id) not in there:
-                _take(source, run, cell_id, cell)
-                if len(plan.cells) > PACK_ABOVE:
-                    pack_one(run, name)
-                    combiner.packed(1)
+        new = os.listdir(run.root) == [LOCK]
+        try:
+            write_json(run.manifest, manifest)
+            keep_texts(run, texts)
+            write_plan(run, plan)
+            run.clear_partial()
+            there, combiner = run.finished(), Combiner(run)
+            for source, cell_id, cell in cells:
+                if (name := cell.id) not in there:
+                    _take(source, run, cell_id, cell)
+                    if len(plan.cells) > PACK_ABOVE:
+                        pack_one(run, name)
+                        combiner.packed(1)
+        except (CaptureError, StoreError):  # a cell cannot be taken, and could not by a second call
+            if new:
+                shutil.rmtree(run.root, ignore_errors=True)
+            raise
         run.clear_partial()
         if (calibration := cells[0][0].calibration).exists():
             shutil.copyfile(calibration, run.calibration)
@@ -267,11 +274,14 @@ def _take(source: RunDir, run: RunDir, cell_id: str, cell: Cell) -> None:
         raise StoreError(f"{run.root}: cell {name} cannot be written: {error}") from error
     if name != cell_id:
         place = run.partial_cell(name)
+        had = read_json(place.cell, Cell).metrics
         write_json(place.cell, cell)
         if place.measurements.exists():
-            without = msgspec.structs.replace(cell, metrics={})
+            pairs = zip(cell.metrics.items(), had.items(), strict=False)
+            same = dict(new for new, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+            without = msgspec.structs.replace(cell, metrics=same)  # a formula reads those before it only
             old = read_json(place.measurements, list[Measurement])
-            kept = [each for each in old if each.metric not in cell.metric_units]
+            kept = [each for each in old if each.metric in same or each.metric not in cell.metric_units]
             measured = with_expressions(without, kept, cell.metrics)
             write_json(place.measurements, [msgspec.structs.replace(each, cell_id=name) for each in measured])
     run.install(name)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import netwarp
 import pytest
-from netwarp.core.errors import SpecError
+from netwarp.core.errors import CaptureError, SpecError
 from netwarp.core.types import GuestKernel
 from netwarp.engine.later_outputs import texts_of
 from netwarp.engine.merging import take_cells
@@ -192,6 +192,30 @@ def test_a_cell_that_failed_is_taken_from_a_later_run(plain: Path, tmp_path: Pat
     second = whole_run(plain, tmp_path / "second", failed=(1, 2))
     whole = take_cells(plain, [first.root, second.root], out=tmp_path / "whole", report=False)
     assert whole.outcomes == {"COMPLETED": len(whole.plan.cells) - 1, "FAILED": 1}
+
+
+def test_a_formula_of_packets_is_kept_and_a_new_one_is_refused_without_a_trace(plain: Path, tmp_path: Path) -> None:
+    """Packets are not read again; formulas behind those that stay are computed."""
+    text, place = plain.read_text(), tmp_path / "whole"
+    probe = """probe_s = { title = "t", unit = "s", value = 'at("DATA 2")' }\n"""
+    plain.write_text(f"{text}\n[metric]\n{probe}")
+    run = whole_run(plain, tmp_path / "run")
+    for cell in netwarp.open_run(run.root).plan.cells:
+        file = run.cell(cell.id).measurements
+        row = {"cell_id": cell.id, "flow": cell.flows[0].name, "metric": "probe_s", "value": 1.5, "unit": "s"}
+        put(file, [*json.loads(file.read_text()), row])
+    twice = 'twice_s = { title = "t", unit = "s", value = "2 * probe_s" }\n'
+    plain.write_text(f"{text}\n[metric]\n{probe}{twice}")
+    whole = take_cells(plain, [run.root], out=place, report=False)
+    found = {(row["metric"], row["value"]) for row in whole.table("measurements") if "_s" in str(row["metric"])}
+    assert {each for each in found if each[0] in ("probe_s", "twice_s") and each[1] is not None} == {
+        ("probe_s", 1.5),
+        ("twice_s", 3.0),
+    }
+    plain.write_text(f"{text}\n[metric]\n{probe.replace('DATA 2', 'DATA 3')}")
+    with pytest.raises(CaptureError, match="probe_s"):
+        take_cells(plain, [run.root], out=tmp_path / "other", report=False)
+    assert not (tmp_path / "other").exists()
 
 
 def test_where_cells_came_from_is_kept(plain: Path, tmp_path: Path) -> None:
