@@ -214,8 +214,8 @@ def _build(args: argparse.Namespace) -> int:
     _say(build, args.json, variant)
     if controls and not args.json:
         release = ".".join(build.release.split(".")[:2])
-        kernel, name = f"{release}+{build.variant}", controls[0]
-        print(f'in a spec: kernel = "{kernel}" and, of a flow, sender = {{ congestion = "{name}" }}')
+        names = " or ".join(f'"{name}"' for name in controls)
+        print(f'in a spec: kernel = "{release}+{build.variant}" and, of a flow, sender = {{ congestion = {names} }}')
     return 0
 
 

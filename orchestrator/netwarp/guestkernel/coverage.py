@@ -12,9 +12,8 @@ from pathlib import Path, PurePosixPath
 from ..core.checkout import CHECKOUT
 from ..core.errors import KernelError
 from .recipe import Patch, parse_fragment
-from .variant import Variant
+from .variant import COUNTING, Variant
 
-LABEL = "gcov"
 NOTES = "*.gcno"
 """What gcc writes beside each object: the graph of its functions, which gcov needs to read the counters."""
 _PATTERN = re.compile(r"[A-Za-z0-9_*?./-]+\.c")
@@ -27,19 +26,14 @@ def counting(patterns: Sequence[str], folder: Path | None = None) -> Variant:
     if a pattern names no files of one folder of the source.
     """
     folder = folder or CHECKOUT / "kernel" / "coverage"
-    for pattern in patterns:
-        path = PurePosixPath(pattern)
-        if not _PATTERN.fullmatch(pattern) or path.is_absolute() or ".." in path.parts or "*" in str(path.parent):
-            raise KernelError(
-                f'"{pattern}" is no pattern of C files of the source; for example "net/sctp/*.c" or "net/ipv4/tcp*.c"'
-            )
+    label = label_of(patterns)
     try:
         options = parse_fragment((folder / "options.config").read_text())
         patches = tuple(Patch(path.name, path.read_bytes()) for path in sorted(folder.glob("*.patch")))
     except OSError as error:
         raise KernelError(f"the recipe of the kernel with counters cannot be read: {error}") from error
     return Variant(
-        label_of(patterns),
+        label,
         options=options,
         patches=patches,
         lines=tuple((f"{PurePosixPath(pattern).parent}/Makefile", _profiled(pattern)) for pattern in patterns),
@@ -48,8 +42,16 @@ def counting(patterns: Sequence[str], folder: Path | None = None) -> Variant:
 
 
 def label_of(patterns: Sequence[str]) -> str:
-    """The label of the kernel with the counters of these files: "gcov-sctp", "gcov-ipv4-tcp"."""
-    return "-".join([LABEL, *dict.fromkeys(word for pattern in patterns for word in _words(pattern))])
+    """The label of the kernel with the counters of these files: "gcov-sctp", "gcov-ipv4-tcp". Raises KernelError, as
+    counting().
+    """
+    for pattern in patterns:
+        path = PurePosixPath(pattern)
+        if not _PATTERN.fullmatch(pattern) or path.is_absolute() or ".." in path.parts or "*" in str(path.parent):
+            raise KernelError(
+                f'"{pattern}" is no pattern of C files of the source; for example "net/sctp/*.c" or "net/ipv4/tcp*.c"'
+            )
+    return "-".join([COUNTING, *dict.fromkeys(word for pattern in patterns for word in _words(pattern))])
 
 
 def _words(pattern: str) -> list[str]:

@@ -19,6 +19,8 @@ from .recipe import ConfigOption, Patch, Recipe, kernel_folder, parse_config, pa
 
 DEBUG = "debug"
 """The label of the kernel with checks."""
+COUNTING = "gcov"
+"""How the label of a kernel with counters begins."""
 KEPT = "kept"
 """The directory beside a kernel with the files that its variant keeps."""
 _NOT_IN_LABELS = re.compile(r"[^A-Za-z0-9_.-]")
@@ -101,8 +103,15 @@ def combined(variants: Iterable[Variant]) -> Variant:
 
 
 def label_of(file: Path) -> str:
-    """The label of a variant that is a file of the user's: its name without the ending."""
-    return _NOT_IN_LABELS.sub("_", file.stem)
+    """The label of a variant that is a file of the user's: its name without the ending. Raises KernelError if another
+    option's kernel has that label.
+    """
+    label = _NOT_IN_LABELS.sub("_", file.stem)
+    if label == DEBUG or label.partition("-")[0] == COUNTING:
+        raise KernelError(
+            f"{file}: +{label} is a kernel of --debug or --coverage; give the file another name, such as my_{file.name}"
+        )
+    return label
 
 
 def patched(file: Path) -> Variant:

@@ -82,6 +82,12 @@ def test_a_label_can_stand_in_a_spec(name: str, label: str) -> None:
     assert label_of(Path(name)) == label
 
 
+@pytest.mark.parametrize("name", ["debug.patch", "debug.c", "gcov.patch", "gcov-sctp.patch"])
+def test_a_file_does_not_take_the_label_of_another_option(name: str) -> None:
+    with pytest.raises(KernelError, match=f"another name, such as my_{name}"):
+        label_of(Path(name))
+
+
 def test_a_file_that_is_no_patch_is_refused(tmp_path: Path) -> None:
     with pytest.raises(KernelError, match="holds no patch"):
         patched(patch_file(tmp_path, "int main(void);\n"))
