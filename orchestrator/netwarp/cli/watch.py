@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
+import re
 import shutil
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 from rich.console import Console
 from rich.text import Text
 
@@ -22,7 +24,7 @@ from ..guestkernel import KernelBuild
 from ..guestkernel.asked import build_asked, parse_asked
 from ..present.pages.watch import watch_page
 from ..results.compared_numbers import ComparedNumber
-from ..results.watched import Bisected, ChangedCell, Watched, as_json, headline
+from ..results.watched import ChangedCell, Watched, as_json, headline
 from ..selftests.nipa import Origin, build_failure, write_result_file
 from ..store.run_dir import write_atomic
 from .kernel import Shown
@@ -78,12 +80,12 @@ def _run(args: argparse.Namespace) -> int:
             def build(text: str) -> tuple[KernelBuild, Path | None]:
                 return build_asked(parse_asked(text), args.jobs, shown.update)
 
-            named = _findings(watched, args.finding)
+            named = _findings(watched, args.finding, out)
             found = tuple(
                 bisect(watched, one, chosen, tree, good, bad, results[0][1], build, args.jobs, progress)
                 for one in named
             )
-        watched = _with(watched, found)
+        watched = replace(watched, bisected=found)
         _write(watched, out)
     if args.nipa is not None:
         write_result_file(args.nipa, watch_results(watched, _origin(args), args.started, datetime.now(UTC)))
@@ -102,6 +104,8 @@ def _over(args: argparse.Namespace) -> tuple[Path | None, str, str]:
         if args.finding is not None:
             raise SpecError("--finding says what --over bisects: netwarp kernel watch ~/linux --over v6.12..HEAD")
         return None, "", ""
+    if args.finding is not None and not re.fullmatch(r"all|[1-9]\d*(,[1-9]\d*)*", args.finding):
+        raise SpecError(f"--finding {args.finding}: wants all, or numbers from 1 on, for example --finding 1,3")
     good, dots, bad = args.over.partition("..")
     if not (good and dots and bad) or bad.startswith("."):
         raise SpecError(f"--over {args.over}: wants two commits, for example --over v6.12..HEAD")
@@ -110,46 +114,30 @@ def _over(args: argparse.Namespace) -> tuple[Path | None, str, str]:
     return tree.resolve(), good, bad
 
 
-def _findings(watched: Watched, asked: str | None) -> list[str]:
+def _findings(watched: Watched, asked: str | None, out: Path) -> list[str]:
     """What is bisected: the first finding, or those of --finding."""
     every = list(watched.findings)
-    if not every:
-        return []
-    if asked == "all":
+    if not every or asked == "all":
         return every
-    if asked is None:
-        return every[:1]
-    numbers = [word for word in asked.split(",") if word.isdecimal() and 1 <= int(word) <= len(every)]
-    if len(numbers) != len(asked.split(",")):
-        raise SpecError(f"--finding {asked}: wants all, or numbers from 1 to {len(every)}, for example --finding 1,3")
-    return [every[int(number) - 1] for number in numbers]
-
-
-def _with(watched: Watched, found: tuple[Bisected, ...]) -> Watched:
-    return Watched(
-        watched.base, watched.new, watched.set_name, watched.runs, watched.cells, watched.tests, watched.splats, found
-    )
+    numbers = sorted({int(word) for word in (asked or "1").split(",")})
+    if numbers[-1] > len(every):
+        raise SpecError(
+            f"--finding {asked}: there are findings 1 to {len(every)}, in {out / 'index.html'}; what ran is kept, and "
+            "is not run again"
+        )
+    return [every[number - 1] for number in numbers]
 
 
 def _keep(watched: Watched, places: list[Path], out: Path) -> None:
-    """The page, the JSON and all that ran, in one directory (links to the cache's files where the disk is the same)."""
+    """The page, the JSON and all that ran, in one directory."""
     out.mkdir(parents=True, exist_ok=True)
     for name, place in zip(NAMED, places, strict=True):
-        shutil.copytree(place, out / name, copy_function=_link, symlinks=True)
+        shutil.copytree(place, out / name, symlinks=True)
     _write(watched, out)
-
-
-def _link(source: str, target: str) -> None:
-    try:
-        os.link(source, target, follow_symlinks=False)
-    except OSError:
-        shutil.copy2(source, target, follow_symlinks=False)
 
 
 def _write(watched: Watched, out: Path) -> None:
     write_atomic(out / "index.html", watch_page(watched))
-    import msgspec
-
     write_atomic(out / "watch.json", msgspec.json.format(msgspec.json.encode(as_json(watched)), indent=1) + b"\n")
 
 

@@ -230,6 +230,8 @@ def test_a_set_of_ones_own(tmp_path: Path) -> None:
         (["6.12", "6.13", "--finding", "1"], "--finding says what --over bisects"),
         (["6.12", "--over", "a..b"], "--over needs one git repository"),
         ([".", "--over", "a"], "wants two commits"),
+        ([".", "--over", "a..b", "--finding", "0"], "wants all, or numbers from 1 on"),
+        ([".", "--over", "a..b", "--finding", "1,x"], "for example --finding 1,3"),
         (["6.12", "6.13", "--nipa", "x.json"], "--nipa needs the branch's name"),
         (["6.12", "6.12+absent.patch"], "there is no file absent.patch"),
         (["7.99", "6.12"], "no such kernel is built; for example"),
