@@ -6,6 +6,7 @@ cells there are. docs/explore.md says what is changed, and what counts as a find
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import resource
@@ -19,7 +20,7 @@ from typing import Any
 import msgspec
 
 from ..core.built_programs import BUILD
-from ..core.errors import BackendUnavailable, SpecError
+from ..core.errors import BackendUnavailable, KernelError, SpecError, StoreError
 from ..core.invocation import command
 from ..core.schedule_levels import PacketPosition
 from ..core.types import Cell, GuestKernel
@@ -37,7 +38,7 @@ from ..exploration.specs import EXPLORED, cell_of, root_of, text_of
 from ..guestkernel import KernelBuild, load_recipe
 from ..guestkernel.build import find_build
 from ..guestkernel.cache import find_named
-from ..guestkernel.coverage import label_of
+from ..guestkernel.coverage import NOTES, label_of
 from ..guestkernel.variant import KEPT
 from ..plan.schedules import undisturbed
 from ..plan.types import Level, Plan, PlannedFactor
@@ -118,17 +119,15 @@ def explore(
         raise BackendUnavailable(cannot("virtual", problems))
     with locked(directory):
         try:
-            search = _Search(spec, plan, directory, backend, build, seed, jobs, progress)
+            search = _Search(spec, plan, directory, backend, build, files, seed, jobs, progress)
             if plain or again is not None:
                 search.queue = _plain(search) if again is None else _again(search, Path(again))
             try:
                 search.run(cells, budget_s)
                 if small:
                     search.make_small()
-            except KeyboardInterrupt:
+            finally:
                 search.write()
-                raise
-            search.write()
             return search.result()
         finally:
             backend.close()
@@ -136,7 +135,11 @@ def explore(
 
 def _kernel(files: Sequence[str], name: str) -> KernelBuild:
     """The kernel with counters. Raises BackendUnavailable where it is not built."""
-    wanted = name or f"{load_recipe().release}+{label_of(files)}"
+    try:
+        label = label_of(files)
+    except KernelError as error:
+        raise SpecError(f"--files: {error}") from error
+    wanted = name or f"{load_recipe().release}+{label}"
     build = find_named(wanted)
     if build is None:
         words = [word for pattern in files for word in ("--coverage", f"'{pattern}'")]
@@ -158,6 +161,7 @@ class _Search:
         run: RunDir,
         backend: VirtualBackend,
         build: KernelBuild,
+        files: Sequence[str],
         seed: int,
         jobs: int | None,
         progress: Progress,
@@ -166,7 +170,10 @@ class _Search:
         self.seed, self.progress = seed, progress
         self.jobs = jobs or _cores()
         self.notes = build.binary.parent / KEPT
-        self.objects = [str(p.relative_to(self.notes).with_suffix("")) for p in sorted(self.notes.rglob("*.gcno"))]
+        counted_files = [p.relative_to(self.notes).with_suffix(".c") for p in sorted(self.notes.rglob(NOTES))]
+        self.objects = [str(c.with_suffix("")) for c in counted_files if any(c.match(pattern) for pattern in files)]
+        if not self.objects:
+            raise SpecError(f"--files: {build.release}+{build.variant} counts no lines of {', '.join(files)}")
         self.roots = [root_of(spec, cell) for cell in plan.cells]
         self.builds: dict[str, GuestKernel] = {}
         self.entries: list[Entry] = []
@@ -310,7 +317,10 @@ class _Search:
     def _seen(self, cell: Cell, results: Results, run: RunDir) -> Seen:
         directory = run.cell(cell.id)
         console = directory.console.read_text(errors="replace") if directory.console.exists() else ""
-        kept = read_kept(directory.counters, self.objects) if compressed.exists(directory.counters) else None
+        kept = None
+        if compressed.exists(directory.counters):
+            with contextlib.suppress(StoreError):  # a guest that was killed may have left half of them
+                kept = read_kept(directory.counters, self.objects)
         values = {(row.flow, row.metric): row.value for row in results.by_cell[cell.id] if row.value is not None}
         outcome = results.outcomes[cell.id]
         in_time = outcome.virtual_s is None or outcome.virtual_s < cell.duration_ns / 1e9
@@ -377,7 +387,8 @@ class _Search:
         self._execute([cell], run, "all")
         if (capture := run.cell(cell.id).capture).is_dir():
             shutil.copytree(capture, folder / "capture", dirs_exist_ok=True)
-        shutil.copyfile(run.cell(cell.id).console, folder / "console.txt")
+        if (console := run.cell(cell.id).console).exists():
+            shutil.copyfile(console, folder / "console.txt")
         shutil.rmtree(run.root)
         lines = [
             title,
@@ -389,7 +400,7 @@ class _Search:
         (folder / "about.txt").write_text("\n".join(lines) + "\n")
 
     def write(self) -> None:
-        """What was reached and found, as files. Also of a search that was interrupted, whose findings stay large."""
+        """What was reached and found, as files. Also of a search that did not end, whose findings stay large."""
         if not self.curve:
             return
         rows = ["file,function,first_line,calls,lines,lines_reached\n"]

@@ -60,8 +60,10 @@ class Seen:
 
 def wrongs(seen: Seen, root: Seen, changes: Sequence[Change]) -> Iterator[Wrong]:
     """Everything that is wrong with a cell. root: the cell without changes."""
-    yield from _splats(seen)
-    yield from _ending(seen, changes)
+    said = list(_splats(seen))
+    yield from said
+    if not said:  # a splat is the reason of the end, too
+        yield from _ending(seen, changes)
     yield from _left(seen, root)
     if seen.in_time:
         yield from _delivery(seen, changes)

@@ -49,6 +49,11 @@ def test_no_budget():
         run(arguments("schedules", "--files", "net/sctp/*.c", "--cells", "0"))
 
 
+def test_files_outside_the_source():
+    with pytest.raises(SpecError, match=r"--files: .*no pattern of C files"):
+        run(arguments("schedules", "--files", "../../etc/*.c", "--cells", "1", "--kernel", "6.12+gcov-sctp"))
+
+
 def test_a_kernel_that_is_not_built_is_named_with_the_command(monkeypatch, tmp_path):
     monkeypatch.setenv("NETWARP_CACHE", str(tmp_path))
     with pytest.raises(BackendUnavailable, match=r"6\.12\+gcov-sctp is not built.*--coverage 'net/sctp/\*\.c'"):

@@ -120,13 +120,12 @@ def test_a_finding_is_made_small():
     assert minimised((LOST,), still) == (LOST,)
 
 
+STALL = "rcu: INFO: rcu_sched self-detected stall on CPU"
 NOTHING_LEFT = {"waited_ns": "0", "sctp": "assoc: 0\nchunk: 0\n", "slabs": "TCP 0\n"}
 
 
 def seen(outcome=Outcome.COMPLETED, reason="", console="", texts=None, values=None, in_time=True):
-    kept = Kept(
-        {}, texts if texts is not None else {"waited_ns": "0", "sctp": "assoc: 0\nchunk: 0\n", "slabs": "TCP 0\n"}
-    )
+    kept = Kept({}, texts if texts is not None else NOTHING_LEFT)
     return Seen(CellOutcome(outcome, reason, 1.0, 1.0), console, kept, values or {}, in_time)
 
 
@@ -134,6 +133,7 @@ def seen(outcome=Outcome.COMPLETED, reason="", console="", texts=None, values=No
     ("what", "changes", "kind"),
     [
         (seen(console="[ 1.5] WARNING: CPU: 0 PID: 1 at net/sctp/x.c:12 f+0x1"), [CUT], "splat"),
+        (seen(Outcome.FAILED, f"the kernel: {STALL}", console=f"[ 9.5] {STALL}"), [CUT], "splat"),
         (seen(Outcome.TIMED_OUT), [CUT], "hang"),
         (seen(Outcome.FAILED, "f.sender ended with status 1: stalled"), [CUT], "hang"),
         (seen(Outcome.FAILED, "f.sender ended with status 1: stalled"), [LOST] * 7, None),
