@@ -9,9 +9,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from ..core.checkout import CHECKOUT
 from ..core.errors import KernelError
-from .recipe import Patch, parse_fragment
+from .recipe import kernel_folder, parse_fragment, patches_in
 from .variant import COUNTING, Variant
 
 NOTES = "*.gcno"
@@ -25,11 +24,11 @@ def counting(patterns: Sequence[str], folder: Path | None = None) -> Variant:
     patterns: of the source, as "net/sctp/*.c". folder: kernel/coverage of this checkout (default). Raises KernelError
     if a pattern names no files of one folder of the source.
     """
-    folder = folder or CHECKOUT / "kernel" / "coverage"
+    folder = folder or kernel_folder() / "coverage"
     label = label_of(patterns)
     try:
         options = parse_fragment((folder / "options.config").read_text())
-        patches = tuple(Patch(path.name, path.read_bytes()) for path in sorted(folder.glob("*.patch")))
+        patches = patches_in(folder)
     except OSError as error:
         raise KernelError(f"the recipe of the kernel with counters cannot be read: {error}") from error
     return Variant(

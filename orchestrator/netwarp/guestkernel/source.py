@@ -237,44 +237,35 @@ def _digest(path: Path, copy: Path | None) -> str:
     copied bytes.
     """
     total = hashlib.sha256()
-    for name, head, content in contents(path):
+    for name, head, content in _contents(path):
         total.update(head)
         total.update(content)
         if copy is not None:
-            put(copy / name, head, content)
+            _put(copy / name, head, content)
     return total.hexdigest()
 
 
-def contents(path: Path) -> Iterator[tuple[str, bytes, bytes]]:
+def _contents(path: Path) -> Iterator[tuple[str, bytes, bytes]]:
     """(name, head, content) of every file of a tree in order. The head holds kind, sizes and name; head and content of
     all files are what the identity of a tree is the SHA-256 of.
     """
-    for name, mode in _modes(path):
+    for name in _files(path):
         origin = path / name
+        try:
+            mode = origin.lstat().st_mode
+        except (FileNotFoundError, NotADirectoryError):  # git lists a tracked file that was deleted
+            continue
         if stat.S_ISLNK(mode):
             kind, content = b"l", os.fsencode(os.readlink(origin))
-        else:
+        elif stat.S_ISREG(mode):
             kind, content = (b"x" if mode & stat.S_IXUSR else b"f"), origin.read_bytes()
+        else:
+            continue
         yield name, b"%s %d %d " % (kind, len(os.fsencode(name)), len(content)) + os.fsencode(name), content
 
 
-def names(path: Path) -> Iterator[str]:
-    """Names of the files that contents() yields, none of which is read."""
-    return (name for name, _ in _modes(path))
-
-
-def _modes(path: Path) -> Iterator[tuple[str, int]]:
-    for name in _files(path):
-        try:
-            mode = (path / name).lstat().st_mode
-        except (FileNotFoundError, NotADirectoryError):  # git lists a tracked file that was deleted
-            continue
-        if stat.S_ISLNK(mode) or stat.S_ISREG(mode):
-            yield name, mode
-
-
-def put(target: Path, head: bytes, content: bytes) -> None:
-    """Write one of contents() to a place where no file is."""
+def _put(target: Path, head: bytes, content: bytes) -> None:
+    """Write one of _contents() to a place where no file is."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if head.startswith(b"l"):
         target.symlink_to(os.fsdecode(content))
