@@ -40,7 +40,7 @@ from .events import CellFinished, CellsFinished, CellsStarted, Notice, Progress,
 from .execute import analyze_cells, execute
 from .planning import Where, plan_experiment
 from .run_directory import Run, late_cells, open_run, ran_to_its_end
-from .running import begin, check_jobs, end, ended_early, run_cells
+from .running import Means, begin, check_jobs, end, ended_early, run_cells
 
 REPETITIONS = 5
 """The default of `agree`: with fewer draws a difference of random numbers cannot be told from chance."""
@@ -127,13 +127,14 @@ def _run_side(
     with locked(directory), contextlib.closing(chosen.backend):
         started = time.monotonic()
         manifest = begin(resume, spec, plan, directory, chosen, jobs, arguments)
-        run_cells(plan, directory, chosen, jobs, progress)
+        means = Means(directory, chosen, jobs, progress)
+        run_cells(plan, means)
         late = late_cells(plan, directory)
         if late:
             for cell_id, reason in late.items():
                 progress(Notice(f"rerunning cell {cell_id}, the host was late: {reason}"))
                 directory.set_aside(cell_id)
-            run_cells(plan, directory, chosen, jobs, progress)
+            run_cells(plan, means)
         end(directory, manifest, None if resume else round(time.monotonic() - started, 3))
         tabulate(plan, directory)
     return tuple(f"{cell_id}: {reason}" for cell_id, reason in late.items())

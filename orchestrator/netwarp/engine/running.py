@@ -7,8 +7,9 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 import msgspec
 
@@ -123,21 +124,23 @@ def run(
     )  # fmt: skip
 
 
-class Rounds(Protocol):
-    """Runs the cells of a plan, and those that follow from them; returns the plan with all of them."""
+@dataclass(frozen=True)
+class Means:
+    """Where and with what the cells of a plan run. jobs: at once. keep, pack: as for `run`."""
 
-    def __call__(
-        self, plan: Plan, directory: RunDir, chosen: Chosen, jobs: int, progress: Progress, keep: Keep,
-        executor: Executor, *, pack: bool | None,
-    ) -> Plan:  # fmt: skip
-        """`pack`: as for `run`."""
-        ...
+    directory: RunDir
+    chosen: Chosen
+    jobs: int
+    progress: Progress
+    keep: Keep = "all"
+    executor: Executor = LOCAL
+    pack: bool | None = False
 
 
 def run_plan(
     spec: Spec,
     plan: Plan,
-    rounds: Rounds,
+    rounds: Callable[[Plan, Means], Plan],
     *,
     arguments: Callable[[Path], Sequence[str]],
     later: Sequence[Cell] = (),
@@ -153,8 +156,9 @@ def run_plan(
     parquet: bool = False,
     progress: Progress = no_progress,
 ) -> Run:
-    """Run a plan by rounds. arguments: the words of the command line, given the file of the spec. later: cells that the
-    rounds may add. The rest, and what it raises, as `run`.
+    """Run a plan by rounds, which run its cells and those that follow from them, and return the plan with all of them.
+    arguments: the words of the command line, given the file of the spec. later: cells that the rounds may add. The
+    rest, and what it raises, as `run`.
     """
     chosen = with_kernels(choose(backend, None if inventory is None else Path(inventory)), later or plan.cells)
     if chosen.why:
@@ -175,7 +179,7 @@ def run_plan(
             manifest = begin(
                 resume, spec, plan, directory, chosen, jobs, arguments(spec.path or directory.spec / SPEC_NAME)
             )
-            plan = rounds(plan, directory, chosen, jobs, progress, keep, executor, pack=pack)
+            plan = rounds(plan, Means(directory, chosen, jobs, progress, keep, executor, pack))
             wall_s = None if resume else round(time.monotonic() - started, 3)
             calibration = calibration_for(chosen, jobs, directory.partial / "calibration", progress)
             end(directory, manifest, wall_s)
@@ -206,63 +210,39 @@ def ended_early(error: BaseException, run: Run) -> NoReturn:
     raise error
 
 
-def run_cells(
-    plan: Plan,
-    directory: RunDir,
-    chosen: Chosen,
-    jobs: int,
-    progress: Progress,
-    keep: Keep = "all",
-    executor: Executor = LOCAL,
-    *,
-    pack: bool = False,
-    grown_from: Collection[str] = (),
-) -> None:
+def run_cells(plan: Plan, means: Means, *, pack: bool = False, grown_from: Collection[str] = ()) -> None:
     """Run the unfinished cells of a plan; each is analysed when it ends. Then analyse cells that an earlier run left
-    unanalysed.
+    unanalysed. pack: put them into archives.
     """
+    directory, progress = means.directory, means.progress
     progress(CellsStarted(plan.cells, frozenset(directory.finished())))
     try:
         execute(
-            plan.cells, chosen.backend, directory, jobs=jobs, analyze=True, keep=keep,
-            pack=pack, executor=executor, progress=progress, grown_from=grown_from,
+            plan.cells, means.chosen.backend, directory, jobs=means.jobs, analyze=True, keep=means.keep,
+            pack=pack, executor=means.executor, progress=progress, grown_from=grown_from,
             finished=lambda cell, outcome: progress(CellFinished(cell, outcome)),
         )  # fmt: skip
     finally:
         progress(CellsFinished())
-    analyze_all(plan, directory, jobs, anew=False)
+    analyze_all(plan, directory, means.jobs, anew=False)
     if pack:
         pack_run(directory)
 
 
-def run_rounds(
-    plan: Plan,
-    directory: RunDir,
-    chosen: Chosen,
-    jobs: int,
-    progress: Progress,
-    keep: Keep = "all",
-    executor: Executor = LOCAL,
-    *,
-    pack: bool | None = None,
-) -> Plan:
+def run_rounds(plan: Plan, means: Means) -> Plan:
     """Run a plan and the schedules of packets that follow from its cells, round by round. Returns
     the plan as it has grown, which is in the run directory too.
     """
     tried: set[str] = set()
     while True:
         growing = to_expand(plan)
-        packs = _packs(pack, plan) and growing <= tried
-        run_cells(plan, directory, chosen, jobs, progress, keep, executor, pack=packs, grown_from=growing)
+        packs = growing <= tried and (len(plan.cells) > PACK_ABOVE if means.pack is None else means.pack)
+        run_cells(plan, means, pack=packs, grown_from=growing)
         if growing <= tried:
             return plan
-        plan = grown(plan, directory, tried, progress)
+        plan = grown(plan, means.directory, tried, means.progress)
         tried |= growing
-        write_plan(directory, plan)
-
-
-def _packs(asked: bool | None, plan: Plan) -> bool:
-    return len(plan.cells) > PACK_ABOVE if asked is None else asked
+        write_plan(means.directory, plan)
 
 
 def end(directory: RunDir, manifest: Manifest, wall_s: float | None) -> None:

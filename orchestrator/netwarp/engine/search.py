@@ -26,17 +26,15 @@ from ..plan.replay import replay_spec
 from ..plan.schedules import with_cells
 from ..plan.types import Plan, PlannedFactor
 from ..results import Results
-from ..sandbox.choose import Chosen
 from ..store.plan_file import read_plan, write_plan
 from ..store.run_dir import RunDir, read_json, write_atomic, write_json
 from ..store.run_locations import choose_directory
 from .cell_tasks import Keep
-from .dask_workers import Executor
 from .events import Notice, Progress, no_progress
 from .optimiser import Optimiser, Point, need_optuna
 from .planning import Where, plan_experiment
 from .run_directory import Run, collect
-from .running import run_cells, run_plan
+from .running import Means, run_cells, run_plan
 
 BATCH = 8
 """Points that are chosen at once. A constant, so that a search does not depend on the number of processors."""
@@ -297,13 +295,11 @@ class _Finder:
     def _cells(self) -> list[Cell]:
         return [cell for point in self._batch for cell in self._box.points[point]]
 
-    def rounds(
-        self, plan: Plan, directory: RunDir, chosen: Chosen, jobs: int, progress: Progress, keep: Keep,
-        executor: Executor, *, pack: bool | None,
-    ) -> Plan:  # fmt: skip
+    def rounds(self, plan: Plan, means: Means) -> Plan:
         """Runs batch after batch; returns the plan with all their cells. A resumed search chooses the same batches
         again, and finds their cells finished.
         """
+        directory = means.directory
         while self._batch:
             cells = self._cells()
             there = {cell.id for cell in plan.cells}
@@ -311,10 +307,10 @@ class _Finder:
                 plan = with_cells(plan, [*plan.cells, *new])
                 write_plan(directory, plan)
             part = with_cells(plan, cells)
-            run_cells(part, directory, chosen, jobs, progress, keep, executor)
+            run_cells(part, means)
             self._measured(collect(part, directory))
             write_json(directory.search / RECORD, self.searched)
-            progress(Notice(self._so_far()))
+            means.progress(Notice(self._so_far()))
             more = len(self.searched.tried) < self._most and time.monotonic() < self._ends
             self._batch = self._optimiser.ask(self.searched.asked.batch) if more else []
         return plan
