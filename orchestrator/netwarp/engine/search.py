@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 
@@ -55,7 +56,7 @@ class Tried(Frozen, frozen=True):
 
 
 class Asked(Frozen, frozen=True, kw_only=True):
-    """What is searched. seed: of the choice of points (the cells have the plan's)."""
+    """What is searched. seed: of the choice of points (the cells have the plan's). optuna: its version, which chose."""
 
     format: int = FORMAT
     metric: str
@@ -63,6 +64,7 @@ class Asked(Frozen, frozen=True, kw_only=True):
     largest: bool
     over: tuple[str, ...]
     seed: int
+    optuna: str
     batch: int = BATCH
 
 
@@ -167,7 +169,9 @@ def search(
     )
     box = box_of(full, over)
     name = _flow_of(full, metric, flow)
-    asked = Asked(metric=metric, flow=name, largest=largest, over=tuple(box.levels), seed=full.seed)
+    asked = Asked(
+        metric=metric, flow=name, largest=largest, over=tuple(box.levels), seed=full.seed, optuna=version("optuna")
+    )
     directory = choose_directory(None if out is None else Path(out), resume, full)
     finder = _Finder(box, asked, budget_s, points)
     run = run_plan(
@@ -269,7 +273,8 @@ def _begun(directory: RunDir, now: Searched, plan: Plan) -> Plan:
 
 def _words(asked: Asked) -> str:
     extreme = "largest" if asked.largest else "smallest"
-    return f"the {extreme} {asked.metric}{f' of {asked.flow}' if asked.flow else ''} over {', '.join(asked.over)}"
+    whose = f" of {asked.flow}" if asked.flow else ""
+    return f"the {extreme} {asked.metric}{whose} over {', '.join(asked.over)} (Optuna {asked.optuna})"
 
 
 def levels_text(tried: Tried) -> str:
@@ -297,9 +302,9 @@ class _Finder:
 
     def rounds(self, plan: Plan, means: Means) -> Plan:
         """Runs batch after batch; returns the plan with all their cells. A resumed search chooses the same batches
-        again, and finds their cells finished.
+        again, all that it had, and finds their cells finished.
         """
-        directory = means.directory
+        directory, begun = means.directory, len(plan.cells)
         while self._batch:
             cells = self._cells()
             there = {cell.id for cell in plan.cells}
@@ -309,10 +314,12 @@ class _Finder:
             part = with_cells(plan, cells)
             run_cells(part, means)
             self._measured(collect(part, directory))
-            write_json(directory.search / RECORD, self.searched)
             means.progress(Notice(self._so_far()))
+            again = sum(len(each.cells) for each in self.searched.tried) < begun
+            if not again:
+                write_json(directory.search / RECORD, self.searched)
             more = len(self.searched.tried) < self._most and time.monotonic() < self._ends
-            self._batch = self._optimiser.ask(self.searched.asked.batch) if more else []
+            self._batch = self._optimiser.ask(self.searched.asked.batch) if again or more else []
         return plan
 
     def _measured(self, results: Results) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from pathlib import Path
 
 import netwarp
@@ -37,7 +38,10 @@ def test_a_search_is_reproducible_goes_on_and_can_be_replayed(tmp_path: Path) ->
     assert first.searched.tried == second.searched.tried[:8], "whatever the number of processes"
     more = searched(spec, tmp_path / "a", points=16, jobs=2, resume=True)
     assert more.searched == second.searched
-    assert (tmp_path / "a/search/search.json").read_bytes() == (tmp_path / "b/search/search.json").read_bytes()
+    record = tmp_path / "a/search/search.json"
+    assert record.read_bytes() == (tmp_path / "b/search/search.json").read_bytes()
+    fewer = searched(spec, tmp_path / "a", points=8, jobs=2, resume=True)
+    assert fewer.searched == second.searched, "it keeps what it had"
 
     number, best = more.searched.ranked[0]
     assert best.value == min(each.value for each in more.searched.tried if each.value is not None)
@@ -58,3 +62,6 @@ def test_a_search_is_reproducible_goes_on_and_can_be_replayed(tmp_path: Path) ->
 
     with pytest.raises(SpecError, match=r"holds a search for the smallest goodput_bit_s .*not for the largest"):
         search(spec, METRIC, over=["rate", "delay"], points=8, out=tmp_path / "a", backend="virtual", resume=True)
+    record.write_text(record.read_text().replace(version("optuna"), "1.0.0"))
+    with pytest.raises(SpecError, match=r"\(Optuna 1\.0\.0\) in 20 points, not for .*\(Optuna \d"):
+        searched(spec, tmp_path / "a", points=16, resume=True)
