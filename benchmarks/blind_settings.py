@@ -18,7 +18,7 @@ from typing import Any
 
 import netwarp
 from netwarp.captures import read_captures
-from netwarp.captures.sctp.settings import InferredSetting, infer_settings
+from netwarp.captures.sctp.settings import LINUX, InferredSetting, infer_settings
 from netwarp.core.types import Cell
 
 TIGHT = 1.5
@@ -104,11 +104,8 @@ def spec(cells: int, seed: int) -> dict[str, Any]:
 def truth(cell: Cell) -> Iterator[tuple[int, str, float | None]]:
     """(end, setting, value) as the cell was configured, with Linux' values where it said nothing."""
     (flow,) = cell.flows
-    linux = {"rto_initial": 3.0, "rto_min": 1.0, "rto_max": 60.0, "sack_delay": 0.2, "sack_frequency": 2,
-             "heartbeat_interval": 30.0, "path_max_retrans": 5, "association_max_retrans": 10, "pf_retrans": 0,
-             "init_attempts": 8, "init_max_timeout": 60.0}  # fmt: skip
     for end, options in ((0, flow.sender_options), (1, flow.receiver_options)):
-        values = dict(linux)
+        values = LINUX | {"path_max_retrans": 5, "pf_retrans": 0}
         for key, value in options.items():
             if (name := key.removesuffix("_ns").removesuffix("_ms")) in values:
                 values[name] = value / 1e9 if key.endswith("_ns") else value / 1e3 if key.endswith("_ms") else value

@@ -16,17 +16,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import netwarp
+from netwarp.captures.sctp.settings import LINUX
 from netwarp.core.numbers import fixed
 from netwarp.core.units import parse_quantity
 from netwarp.experiment.sctp_sides import products, read_side
 
 ROOT = Path(__file__).resolve().parents[1]
 BEGIN, END = "<!-- measured -->", "<!-- end -->"
-LINUX = {
-    "rto_initial": 3.0, "rto_min": 1.0, "rto_max": 60.0, "heartbeat_interval": 30.0, "association_max_retrans": 10,
-    "failover_threshold": 0, "sack_delay": 0.2, "sack_frequency": 2, "init_attempts": 8, "init_max_timeout": 60.0,
-}  # fmt: skip
-"""net/sctp/protocol.c, sctp_defaults_init(): what a program has that sets nothing. failover_threshold: pf_retrans."""
 USRSCTP = LINUX | {"rto_initial": 1.0, "failover_threshold": 5}
 """usrsctplib/netinet/sctp_constants.h, lines 595 to 616, as of October 2025: newer than the packaged library. Its pf
 threshold is off, so that path_max_retrans decides."""

@@ -26,6 +26,8 @@ I_DATA, FORWARD_TSN, I_FORWARD_TSN = 64, 192, 194
 ASCONF_ACK, RE_CONFIG, ASCONF = 128, 130, 193
 UNORDERED, FIRST, LAST = 4, 2, 1
 """Flags of DATA and I-DATA (RFC 9260 3.3.1, RFC 8260 2.1)."""
+USER_INITIATED = 12
+"""Cause of an ABORT that the application asked for (RFC 9260 3.3.10.12)."""
 
 CHUNK_NAMES = {
     DATA: "DATA",

@@ -14,6 +14,7 @@ from typing import Any
 from ..captures.explanation import Known
 from ..captures.sctp.network_evidence import EDGE_NS, Dead
 from ..captures.sctp.replay_inputs import END_NAMES, HELD_NS, ReplayInputs, SeenMessage
+from ..captures.sctp.settings import LINUX
 from ..captures.sctp.t3_waits import TICK_NS
 from ..captures.sctp.transmissions import NEVER
 from ..core.errors import CaptureError
@@ -36,15 +37,6 @@ GIVING_UP = "association_max_retrans"
 NEAR = 1.2
 """Of an interval without an upper end, so many times its lower end is tried; without a lower end likewise."""
 ROLES = ("sender", "receiver")
-LINUX: Mapping[str, object] = {
-    "rto_initial": "3 s", "rto_min": "1 s", "rto_max": "60 s", "sack_delay": "200 ms", "sack_frequency": 2,
-    "association_max_retrans": 10, "pf_retrans": 0, "path_max_retrans": 5, "heartbeat_interval": "30 s",
-    "init_attempts": 8, "init_max_timeout": "60 s",
-}  # fmt: skip
-"""The kernel's own values (docs/spec.md)."""
-DEFAULTS = {"rto_initial": 3.0, "rto_min": 1.0, "rto_max": 60.0, "sack_delay": 0.2, "sack_frequency": 2.0,
-            "association_max_retrans": 10.0, "failover_threshold": 0.0, "heartbeat_interval": 30.0,
-            "init_attempts": 8.0, "init_max_timeout": 60.0}  # fmt: skip
 LINUX_PATH_MAX_RETRANS = 5
 
 PHASES = (0, 16, 32, 48, 128, 256, 384)
@@ -83,15 +75,15 @@ def settings_of(known: Sequence[Known], inputs: ReplayInputs) -> Settings:
     """
     chosen: Settings = ({}, {})
     for each in known:
-        if each.name in DEFAULTS and (each.low is not None or each.high is not None):
+        if each.name in LINUX and (each.low is not None or each.high is not None):
             chosen[each.end].update(options_of(each.name, value_in(each), each.end))
     for end in (0, 1):
         if inputs.nodelay[end]:
             chosen[end]["nodelay"] = True
         bound = chosen[end]
-        if "rto_min" in bound and "rto_max" not in bound and _ms(bound["rto_min"]) > 60_000:
+        if "rto_min" in bound and "rto_max" not in bound and _ms(bound["rto_min"]) > LINUX["rto_max"] * 1e3:
             bound["rto_max"] = bound["rto_min"]
-        if "rto_max" in bound and _ms(bound["rto_max"]) < _ms(bound.get("rto_min", LINUX["rto_min"])):
+        if "rto_max" in bound and _ms(bound["rto_max"]) < _ms(bound.get("rto_min", f"{LINUX['rto_min']} s")):
             bound["rto_min"] = bound["rto_max"]
     return chosen
 
@@ -115,7 +107,7 @@ def options_of(name: str, value: float, end: int) -> dict[str, Any]:
 
 def value_in(known: Known) -> float:
     """See settings_of."""
-    usual = DEFAULTS[known.name]
+    usual = LINUX[known.name]
     if (known.low or 0.0) <= usual and (known.high is None or usual <= known.high):
         return usual
     low, high, is_time = _tried(known)
@@ -155,7 +147,7 @@ def alternatives(known: Sequence[Known], guess: Guess, gave_up: int | None) -> I
         if phase != guess.phase_ms:
             yield dataclasses.replace(guess, phase_ms=phase)
     for each in known:
-        if each.name not in DEFAULTS or not (each.high or each.low) or each.name == GIVING_UP:
+        if each.name not in LINUX or not (each.high or each.low) or each.name == GIVING_UP:
             continue
         low, high, is_time = _tried(each)
         values = {roundest(low, high, is_time), low, (low + high) / 2}

@@ -7,12 +7,14 @@ import functools
 import numpy as np
 
 from ...core.wire import (
+    ABORT,
     COOKIE_ACK,
     COOKIE_ECHO,
     FORWARD_TSN,
     I_FORWARD_TSN,
     INIT,
     INIT_ACK,
+    USER_INITIATED,
 )
 from ..capture import CLEAR_NS, NEAR, Capture, rows_of_flow
 from ..native import UNKNOWN, Bools, Ints, Rows
@@ -104,6 +106,13 @@ class Association:
         cumulative = np.maximum.accumulate(rows["tsn"][in_order])
         passed: Ints = np.append(moment[in_order], NEVER)[np.searchsorted(cumulative, self.sent.tsns)]
         return passed
+
+    def aborts(self, *, asked_for: bool) -> Rows:
+        """The ABORTs of both ends that an application asked for, or those that none did."""
+        rows, causes = self.chunks[self.columns.of_type(ABORT)], self.capture.causes
+        packets = causes["packet"][causes["code"] == USER_INITIATED]
+        chosen: Rows = rows[np.isin(rows["packet"], packets) == asked_for]
+        return chosen
 
     @functools.cached_property
     def again(self) -> SentAgain:

@@ -68,13 +68,12 @@ def way(packets: Iterable[Packet]) -> Way:
     single: list[int] = []
     before_ns = -NEVER
     for arrived, run in itertools.groupby(enumerate(ordered), key=lambda each: each[1].arrived):
-        members = [packet for _, packet in run]
+        places, members = zip(*run, strict=True)
         if arrived:
             before_ns = members[-1].time_ns
             continue
         first_ns, last_ns = members[0].time_ns, members[-1].time_ns
-        place = ordered.index(members[-1]) + len([each for each in members if each == members[-1]])
-        after_ns = ordered[place].time_ns if place < len(ordered) else NEVER
+        after_ns = ordered[places[-1] + 1].time_ns if places[-1] + 1 < len(ordered) else NEVER
         close = first_ns - before_ns < NEAR_NS or after_ns - last_ns < NEAR_NS
         if close and all(packet.number for packet in members):
             single += [packet.number for packet in members]
@@ -162,11 +161,8 @@ def transmissions_that_arrived(association: Association, round_trips: Mapping[in
         last = could[-1] if could else rows[0]
         there = {last, *[row for row in rows if row != last][:extra]}
         for row in rows:
-            known = row in there or row < last or extra == 0
-            result[row] = row in there if known else None
-        if extra == 0 and rows[-1] != last:  # sent after the answer was under way: nothing reported it
-            for row in rows[rows.index(last) + 1 :]:
-                result[row] = None
+            if row in there or row < last:  # of one sent after the answer was under way nothing was reported
+                result[row] = row in there
     return result
 
 

@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ...core.errors import CaptureError
-from ...core.wire import ABORT, SHUTDOWN
+from ...core.wire import SHUTDOWN
 from ..capture import Capture, address_text, read_captures
 from ..hop_joins import NOWHERE, match_packets
 from ..native import Ints, Rows
 from .association import Association
 from .network_evidence import NEAR_NS, Packet, Way, inferred, of_both_ends, way
-from .settings import USER_INITIATED
 
 END_NAMES = ("a", "b")
 """Of the initiator and the other end, as in `netwarp sctp check A B`."""
@@ -262,16 +261,13 @@ def _nodelay(association: Association) -> bool:
 
 
 def _closing(association: Association) -> tuple[int, int, bool] | None:
-    chunks, columns = association.chunks, association.columns
-    causes = association.capture.causes
-    asked_for = set(causes["packet"][causes["code"] == USER_INITIATED].tolist())
+    shutdowns = association.chunks[association.columns.of_type(SHUTDOWN)]
     found = [
-        (int(row["time_ns"]), int(row["direction"]), kind == SHUTDOWN)
-        for kind in (ABORT, SHUTDOWN)
-        for row in chunks[columns.of_type(kind)]
-        if kind == SHUTDOWN or int(row["packet"]) in asked_for
+        (int(row["time_ns"]), int(row["direction"]), in_order)
+        for rows, in_order in ((association.aborts(asked_for=True), False), (shutdowns, True))
+        for row in rows
     ]
-    return min(found) if found else None
+    return min(found, default=None)
 
 
 def _joined(

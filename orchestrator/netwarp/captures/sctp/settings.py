@@ -16,7 +16,6 @@ import numpy as np
 from ...core.numbers import percent
 from ...core.units import counted
 from ...core.wire import (
-    ABORT,
     COOKIE_ACK,
     COOKIE_ECHO,
     HEARTBEAT,
@@ -38,7 +37,12 @@ ENOUGH = 5
 MOST_SACK_DELAY_NS = 500 * MS  # RFC 9260 6.2: no SACK is put off for longer
 ALONE_NS = 20 * MS  # After such a pause a packet meets no queue of its own connection
 OPEN = (None, None)
-USER_INITIATED = 12  # Cause of an ABORT that the application asked for (RFC 9260 3.3.10.12)
+LINUX = {
+    "rto_initial": 3.0, "rto_min": 1.0, "rto_max": 60.0, "sack_delay": 0.2, "sack_frequency": 2.0,
+    "heartbeat_interval": 30.0, "association_max_retrans": 10.0, "failover_threshold": 0.0, "init_attempts": 8.0,
+    "init_max_timeout": 60.0,
+}  # fmt: skip
+"""The kernel's own values, in s or a count (net/sctp/protocol.c, sctp_defaults_init(); the threshold is pf_retrans)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -234,11 +238,8 @@ def _given_up(
     of = np.searchsorted(edges, times, side="right")
     counts = np.bincount(of)
     most = int(counts.max())
-    chunks, columns = association.chunks, association.columns
-    rows = chunks[columns.of_type(ABORT)]
-    causes = association.capture.causes
-    asked_for = np.isin(rows["packet"], causes["packet"][causes["code"] == USER_INITIATED])
-    aborts = rows["time_ns"][(rows["direction"] == end) & ~asked_for].astype(np.int64)
+    rows = association.aborts(asked_for=False)
+    aborts = rows["time_ns"][rows["direction"] == end].astype(np.int64)
     last = times[of == of[-1]]
     silent = int((asked > edges[of[-1] - 1]).sum())
     ended = aborts[aborts > last[-1]]

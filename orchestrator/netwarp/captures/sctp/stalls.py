@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.wire import ABORT, COOKIE_ACK
-from ..native import Rows
+from ...core.wire import COOKIE_ACK
 from .association import Association
-from .settings import USER_INITIATED
 
 OPEN = float("inf")
 
@@ -94,7 +92,7 @@ def association_course(association: Association, begin_ns: int, until_ns: int) -
             stalls.append(Stall(tsn, sent_s, waits[tsn], int(out.expiries[place])))
     within = sent.rows["time_ns"][again.row] <= until_ns
     up = association.chunks["time_ns"][association.columns.of_type(COOKIE_ACK)]
-    aborts = _aborts(association)
+    aborts = association.aborts(asked_for=False)
     aborts = aborts[aborts["time_ns"] <= until_ns]
     return AssociationCourse(
         chunks=len(waits),
@@ -110,15 +108,8 @@ def association_course(association: Association, begin_ns: int, until_ns: int) -
 
 def giving_up(association: Association) -> int | None:
     """The end that aborted although no application asked for it; None: neither."""
-    aborts = _aborts(association)
+    aborts = association.aborts(asked_for=False)
     return int(aborts["direction"][0]) if len(aborts) else None
-
-
-def _aborts(association: Association) -> Rows:
-    causes = association.capture.causes
-    asked_for = causes["packet"][causes["code"] == USER_INITIATED]
-    aborts = association.chunks[association.columns.of_type(ABORT)]
-    return aborts[~np.isin(aborts["packet"], asked_for)]
 
 
 def _longest_each(stalls: list[Stall]) -> list[Stall]:
