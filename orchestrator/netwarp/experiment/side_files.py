@@ -61,11 +61,7 @@ def _read(item: Item, which: SideFile, folder: Path, files: dict[str, bytes], pr
     known = kind in which.kinds if which.kinds else bool(NAME.fullmatch(kind))
     if not known or not NAME.fullmatch(stem) or not path.is_file():
         kinds = " or ".join(f".{each}" for each in which.kinds)
-        said = (
-            f'"{name[:60]}" is no {kinds} file beside the spec'
-            if kinds
-            else f'"{name[:60]}" is no file beside the spec'
-        )
+        said = f'"{name[:60]}" is no {f"{kinds} file".strip()} beside the spec'
         example = f'["{which.example}"]' if which.many else f'"{which.example}"'
         problems.add(item, f"{said}; for example {which.key} = {example}")
         return item

@@ -260,8 +260,5 @@ def as_json(watched: Watched) -> dict[str, object]:
             for one in watched.tests
         ],
         "splats": [msgspec.to_builtins(splat) for splat in watched.splats],
-        "bisected": [
-            {"finding": one.finding, "commits": one.commits, "subject": one.subject, "steps": one.steps}
-            for one in watched.bisected
-        ],
+        "bisected": [msgspec.to_builtins(one) for one in watched.bisected],
     }  # fmt: skip

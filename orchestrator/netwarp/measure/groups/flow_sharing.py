@@ -65,9 +65,7 @@ def span_metrics(
     """
     goodput = goodput_known(flows.values())
     wire = {name: _rate_bit_s(flow.receiver, from_ns, to_ns, goodput=False) for name, flow in flows.items()}
-    rates = wire
-    if goodput:
-        rates = {name: _rate_bit_s(flow.receiver, from_ns, to_ns, goodput=True) for name, flow in flows.items()}
+    rates = {name: _rate_bit_s(flow.receiver, from_ns, to_ns, goodput=goodput) for name, flow in flows.items()}
     total = sum(rate for rate in rates.values() if rate is not None)
     metrics = {
         name: {
