@@ -23,7 +23,7 @@ FLOWS = {
     "datagrams": "netwarp's own UDP",
     "cell": "of the cell",
     "group": "of groups",
-    "measured": "of flows and links, with [measure]; of QUIC always",
+    "measured": "of flows and links, with [measure]",
     "link": "of links, with [measure]",
 }
 

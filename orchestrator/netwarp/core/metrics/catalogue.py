@@ -53,8 +53,8 @@ class CatalogueMetric:
     whose messages netwarp's own programs send; "datagrams": of netwarp's own UDP; "pages": flows with a `page`;
     "several": the flows of cells with two or more; "cell": the whole cell (its flow is empty); "wall clock": flows
     that were run on the wall clock; "group": groups of flows, made by `count` or `arrivals`, and their classes of
-    sizes; "measured": the flows of cells with [measure] (of QUIC: of every cell), and its directions of links; "link":
-    these directions alone.
+    sizes; "measured": the flows of cells with [measure], and its directions of links (losses and queue delays of QUIC:
+    of every cell); "link": these directions alone.
 
     clock: the times that its value depends on, which results/tolerance.py needs for comparing two measurements.
     "moment": the time between two instants (unit s), also where one timer decides it, such as the wait for a timeout or
