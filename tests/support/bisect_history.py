@@ -19,6 +19,7 @@ from netwarp.guestkernel import load_recipe
 from netwarp.guestkernel.source import find_source
 
 from .checkout import ROOT
+from .specs import two_hosts
 
 NETWARP = ROOT / ".venv" / "bin" / "netwarp"
 GIT = ("git", "-c", "user.name=netwarp", "-c", "user.email=netwarp@example.org", "-c", "advice.detachedHead=false")
@@ -34,28 +35,18 @@ COMMENTS = (
 )
 PLANTED_AFTER = 5
 PLANTED = ("tcp: shorter waits", "net/ipv4/tcp_timer.c", r"icsk->icsk_rto << 1", "icsk->icsk_rto")
-SPEC = """\
-format = 1
-name = "bisected"
-duration = "15 s"
-[node.a]
-[node.b]
-[link.p1]
-between = ["a", "b"]
-rate = "2 Mbit/s"
-queue = "50 packets"
-one_way_delay = "10 ms"
+SPEC = two_hosts(
+    'name = "bisected"\nduration = "15 s"',
+    'rate = "2 Mbit/s"\nqueue = "50 packets"\none_way_delay = "10 ms"',
+    """protocol = "tcp"
 [flow.f]
-from = "a"
-to = "b"
-protocol = "tcp"
-paths = ["p1"]
 [event.fault]
 action = "cut"
 link = "p1"
 at = "5 s"
 for = "5 s"
-"""
+""",
+)
 
 
 def git(tree: Path, *words: str) -> str:

@@ -16,36 +16,19 @@ from netwarp.core.types import Outcome
 from netwarp.engine.compare_packets import compare_packets
 from netwarp.guestkernel.cache import find_named
 from netwarp.store.run_dir import RunDir
+from support.specs import two_hosts
 
-NETWORK = """\
-format = 1
-name = "reports"
-duration = "6 s"
-[node.a]
-[node.b]
-[default.link]
-between = ["a", "b"]
-rate = "2 Mbit/s"
-queue = "50 packets"
-one_way_delay = "10 ms"
-[link.p1]
-"""
+HEAD = 'name = "reports"\nduration = "6 s"'
+LINK = 'rate = "2 Mbit/s"\nqueue = "50 packets"\none_way_delay = "10 ms"'
 SAYS = """
-[flow.f]
-from = "a"
-to = "b"
 protocol = "udp"
-paths = ["p1"]
 start = "1500 ms"
 [flow.f.program]
 sender = ["sh", "-c", "echo '{line}' > /dev/kmsg"]
 """
 CUT = """
-[flow.f]
-from = "a"
-to = "b"
 protocol = "tcp"
-paths = ["p1"]
+[flow.f]
 [event.fault]
 action = "cut"
 link = "p1"
@@ -55,10 +38,10 @@ for = "1 s"
 DEBUG = find_named("6.12+debug")
 
 
-def ran(tmp_path: Path, spec: str, name: str = "run", **settings: str) -> tuple[RunDir, str, Outcome]:
+def ran(tmp_path: Path, more: str, name: str = "run", **settings: str) -> tuple[RunDir, str, Outcome]:
     """The run of a cell, its reason and its outcome."""
-    (tmp_path / "spec.toml").write_text(spec)
-    done = netwarp.run(tmp_path / "spec.toml", out=tmp_path / name, sets=[f"{a}={b}" for a, b in settings.items()])
+    (tmp_path / "spec.toml").write_text(two_hosts(HEAD, LINK, more))
+    done = netwarp.run(tmp_path / "spec.toml", out=tmp_path / name, sets=settings)
     outcome = RunDir(done.path).cell(done.plan.cells[0].id).read_outcome()
     return RunDir(done.path), outcome.reason, outcome.outcome
 
@@ -67,7 +50,7 @@ def ran(tmp_path: Path, spec: str, name: str = "run", **settings: str) -> tuple[
 @pytest.mark.usefixtures("checkout")
 def test_a_warning_ends_the_cell_with_its_instant(tmp_path: Path) -> None:
     line = "<4>WARNING: CPU: 0 PID: 1 at net/ipv4/tcp.c:1 made_up+0x1/0x2"
-    _, reason, outcome = ran(tmp_path, NETWORK + SAYS.replace("{line}", line))
+    _, reason, outcome = ran(tmp_path, SAYS.replace("{line}", line))
     assert outcome is Outcome.FAILED
     said = re.fullmatch(r"the guest's kernel reported at T0 \+ (\S+) s: WARNING: CPU: 0 .* made_up\+0x1/0x2", reason)
     assert said is not None and 1.495 <= float(said[1]) <= 1.55, reason
@@ -75,16 +58,16 @@ def test_a_warning_ends_the_cell_with_its_instant(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("checkout")
 def test_what_is_no_report_ends_nothing(tmp_path: Path) -> None:
-    _, reason, outcome = ran(tmp_path, NETWORK + SAYS.replace("{line}", "<4>TCP: a WARNING: of no importance"))
+    _, reason, outcome = ran(tmp_path, SAYS.replace("{line}", "<4>TCP: a WARNING: of no importance"))
     assert outcome is Outcome.COMPLETED, reason
 
 
 @pytest.mark.skipif(DEBUG is None, reason="no 6.12+debug is built here: netwarp kernel build --debug")
 @pytest.mark.usefixtures("checkout")
 def test_packets_of_the_debug_kernel_are_those_of_the_plain_one(tmp_path: Path) -> None:
-    plain, reason, outcome = ran(tmp_path, NETWORK + CUT, kernel="6.12")
+    plain, reason, outcome = ran(tmp_path, CUT, kernel="6.12")
     assert outcome is Outcome.COMPLETED, reason
-    debug, reason, outcome = ran(tmp_path, NETWORK + CUT, "debug", kernel="6.12+debug")
+    debug, reason, outcome = ran(tmp_path, CUT, "debug", kernel="6.12+debug")
     assert outcome is Outcome.COMPLETED, reason
     compared = compare_packets(plain.root, debug.root)
     assert [pair.words for pair in compared.cells] == [""]
