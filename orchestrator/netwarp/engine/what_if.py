@@ -19,7 +19,10 @@ from ..captures.sctp.stalls import AssociationCourse, association_course, giving
 from ..core.errors import CaptureError, SpecError
 from ..core.types import Outcome
 from ..core.wire import SCTP
+from ..experiment.options import read_options
+from ..experiment.problems import Problems
 from ..experiment.sctp_sides import read_side
+from ..experiment.toml_positions import Item
 from ..store.run_locations import check_out, new_directory
 from .captures import explain_captures
 from .events import Progress, no_progress
@@ -138,6 +141,7 @@ def read_changes(texts: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
             raise SpecError(f"--what-if: {match[1]}.{match[2]} is there twice; one value of each setting")
         found[end].append(f"{match[2]}={match[3]}")
     result: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+    problems = Problems()
     for end in (0, 1):
         if found[end]:
             side = read_side(",".join(found[end]))
@@ -145,6 +149,11 @@ def read_changes(texts: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
             if refused := sorted(set(side.settings) - set(options)):
                 raise SpecError(f"--what-if: {END_NAMES[end]}.{refused[0]}: only a, which asks, has this setting")
             result[end].update(options)
+            table = {
+                key: Item(value, f"--what-if: {END_NAMES[end]}.{key}={value}", 0, "") for key, value in options.items()
+            }
+            read_options(Item(table, "--what-if", 0, ""), ROLES[end], "sctp", None, problems)
+    problems.check()
     return result
 
 

@@ -43,6 +43,7 @@ def test_changes_of_both_ends() -> None:
         ("a.max_burst=x", "max_burst=x: must be a whole number from 0 to 65535; for example 4"),
         ("a.nodelay=off", "nodelay=off: must be true or false; for example true"),
         ("a.sack_delay=900 ms", "sack_delay=900 ms: '900 ms' is out of range: at most 500 ms"),
+        ("b.rto_min=2 s, b.rto_max=1 s", "b.rto_min=2 s: is above rto_max, which the kernel refuses"),
         ("b.rto_min=1 s,b.rto_min=2 s", "b.rto_min is there twice"),
         ("b.init_attempts=3", "b.init_attempts: only a, which asks, has this setting"),
     ],
