@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-import resource
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -168,7 +167,7 @@ class _Search:
     ) -> None:
         self.spec, self.plan, self.run_dir, self.backend, self.build = spec, plan, run, backend, build
         self.seed, self.progress = seed, progress
-        self.jobs = jobs or _cores()
+        self.jobs = jobs or len(os.sched_getaffinity(0))
         self.notes = build.binary.parent / KEPT
         counted_files = [p.relative_to(self.notes).with_suffix(".c") for p in sorted(self.notes.rglob(NOTES))]
         self.objects = [str(c.with_suffix("")) for c in counted_files if any(c.match(pattern) for pattern in files)]
@@ -333,12 +332,11 @@ class _Search:
         yield from broken(self.plan, results, cell, changes)
 
     def _point(self) -> None:
-        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         self.curve.append(
             Step(
                 cells=self.done,
                 wall_s=round(time.monotonic() - self.started, 1),
-                cpu_s=round(sum(each.ru_utime + each.ru_stime for each in used), 1),
+                cpu_s=round(sum(os.times()[:4]), 1),
                 arcs=self.reached.arcs,
                 lines=sum(function.reached for function in self.functions),
                 functions=sum(function.calls > 0 for function in self.functions),
@@ -486,7 +484,3 @@ def _again(search: _Search, place: Path) -> Iterator[tuple[int, tuple[Change, ..
         if changes and key not in seen and key[0] < len(search.roots):
             seen.add(key)
             yield key[0], changes
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))

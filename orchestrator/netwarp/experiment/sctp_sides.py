@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..core.errors import SpecError
 from .options import OPTIONS, read_option
@@ -36,11 +37,11 @@ class Side:
 
     name: str
     title: str
-    settings: Mapping[str, object]
+    settings: Mapping[str, Any]
     sources: Mapping[str, str]
     ignored: tuple[str, ...] = ()
 
-    def options(self, *, connects: bool) -> dict[str, object]:
+    def options(self, *, connects: bool) -> dict[str, Any]:
         """The options of the flow's sender or receiver."""
         role = "sender" if connects else "receiver"
         return {key: value for key, value in self.settings.items() if role in OPTIONS[key].roles}

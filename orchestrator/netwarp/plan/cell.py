@@ -104,7 +104,7 @@ class CellPlanner:
         planned = timeline.read(resolved.events, self._problems)
         built = tuple(draft.built(shapes[name, "forward"], shapes[name, "backward"]) for name, draft in links.items())
         captures = read_captures(resolved.top, nodes, built, routed, self._problems)
-        asked = read_measure(resolved.top, built, self._problems)
+        asked = read_measure(resolved.top, built, duration, self._problems)
         captures = with_points_of(captures, asked, built, routed)
         named_kernel = top.text("kernel")
         kernel = self._builds(named_kernel) if named_kernel else None

@@ -19,7 +19,7 @@ WINDOW_NS, FAIR_HOLD_NS = 10**9, 2 * 10**9
 FAIR_RATIO = 0.2
 
 
-def read_measure(top: Item, links: Sequence[Link], problems: Problems) -> Measure | None:
+def read_measure(top: Item, links: Sequence[Link], duration_ns: int, problems: Problems) -> Measure | None:
     """The key `measure` of the top; None if there is none. Mistakes are collected."""
     item = top.get("measure")
     if item is None:
@@ -42,6 +42,8 @@ def read_measure(top: Item, links: Sequence[Link], problems: Problems) -> Measur
     from_ns, to_ns = span.whole("from"), span.whole("to")
     if item.get("span") is not None and (from_ns is None or to_ns is None or from_ns >= to_ns):
         span.problem("to", f"needs a beginning and a later end; for example span = {MEASURE['span'].example}")
+    elif to_ns is not None and to_ns > duration_ns:
+        span.problem("to", "is outside the cell: it must be by the end of the duration; a span of nothing has no rate")
     return Measure(
         window_ns=window or WINDOW_NS,
         links=tuple(dict.fromkeys(wanted)),

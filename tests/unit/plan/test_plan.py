@@ -249,6 +249,12 @@ def test_a_span_has_two_ends(span: str) -> None:
     assert "needs a beginning and a later end" in found and 'span = { from = "20 s", to = "60 s" }' in found
 
 
+def test_a_span_is_within_the_duration() -> None:
+    text = BASE + X + '[measure]\nspan = { from = "1 s", to = "1000 s" }\n'
+    (found,) = problems_of(text)
+    assert "outside the cell" in found
+
+
 def test_a_shared_cell_is_repeated_as_often_as_any_experiment_asks() -> None:
     text = BASE + X + '[experiment.one]\nfactors = ["x"]\n[experiment.two]\nfactors = []\nfixed = { x = "2 s" }\n'
     more = make_plan(spec_of(text + "repetitions = 3\n")).cells
