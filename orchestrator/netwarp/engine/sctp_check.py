@@ -109,7 +109,7 @@ def check_sctp(
     """Run the cells of two ends (a connects to b; as read_side reads them) and judge them. Raises what `run` raises;
     SpecError if there is no such product or file, or a setting is not accepted.
     """
-    a, b = (read_side(side) if isinstance(side, str) else side for side in (a, b))
+    a, b = (_side(name, side) for name, side in (("A", a), ("B", b)))
     network = network or SctpNetwork()
     try:
         done = run(check_spec(a, b, network), out=out, seed=seed, jobs=jobs, progress=progress)
@@ -118,6 +118,13 @@ def check_sctp(
     found = list(_findings(done, a, b, network))
     worst = sorted((each for each in found if each.weight), key=lambda each: -each.weight)
     return SctpCheck(a, b, done, tuple(worst), tuple(each for each in found if not each.weight))
+
+
+def _side(name: str, side: str | Side) -> Side:
+    try:
+        return read_side(side) if isinstance(side, str) else side
+    except SpecError as error:
+        raise SpecError(f"{name}'s {error}") from error
 
 
 def _of_the_sides(problems: str) -> str:
