@@ -18,36 +18,38 @@ def scratch(prefix: str) -> Iterator[Path]:
     """A temporary directory in TMPDIR that is locked as long as this process lives. Directories with the same prefix
     that no process has locked are removed.
     """
-    place = Path(tempfile.gettempdir())
-    for left in place.glob(f"{prefix}*"):
-        if (handle := _locked(left)) is not None:
-            shutil.rmtree(left, ignore_errors=True)
-            os.close(handle)
-    made = tempfile.TemporaryDirectory(prefix=prefix)
-    while (handle := _locked(Path(made.name))) is None:  # another process has just taken it for one that was left
-        made.cleanup()
-        made = tempfile.TemporaryDirectory(prefix=prefix)
-    try:
-        with made:
-            yield Path(made.name)
-    finally:
-        os.close(handle)
+    for left in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        with contextlib.suppress(OSError):  # not ours, not a directory, or in use
+            if left.lstat().st_uid == os.geteuid():
+                handle = _locked(left)
+                shutil.rmtree(left, ignore_errors=True)
+                os.close(handle)
+    with contextlib.ExitStack() as stack:
+        while True:
+            made = tempfile.TemporaryDirectory(prefix=prefix)
+            try:
+                stack.callback(os.close, _locked(Path(made.name)))
+            except (BlockingIOError, FileNotFoundError):  # another process has just taken it for one that was left
+                made.cleanup()
+                continue
+            except OSError:  # a file system without locks: nobody can lock it to remove it either
+                pass
+            break
+        yield Path(stack.enter_context(made))
 
 
-def _locked(folder: Path) -> int | None:
-    """The lock of a directory of ours that nobody has locked."""
-    handle = None
+def _locked(folder: Path) -> int:
+    """The lock of a directory: its file descriptor. Raises OSError: BlockingIOError if another process has it,
+    FileNotFoundError if one removed it meanwhile.
+    """
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        if os.fstat(handle).st_uid == os.geteuid():
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if folder.exists():
-                return handle
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        folder.stat()
     except OSError:
-        pass
-    if handle is not None:
         os.close(handle)
-    return None
+        raise
+    return handle
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import subprocess
 import sys
@@ -74,6 +76,26 @@ def test_directories_of_others_stay(place: Path) -> None:
     with scratch("t-"):
         pass
     assert sorted(path.name for path in place.rglob("*")) == before
+
+
+def test_where_files_have_another_owner_than_who_makes_them(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a host's directory in a guest of an ordinary user: nothing is removed there, and one can be made."""
+    (place / "t-left").mkdir()
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with scratch("t-") as ours:
+        assert sorted(place.iterdir()) == sorted([ours, place / "t-left"])
+    assert list(place.iterdir()) == [place / "t-left"]
+
+
+def test_a_file_system_without_locks(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    (place / "t-left").mkdir()
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with scratch("t-") as ours:
+        assert ours.is_dir()
+    assert list(place.iterdir()) == [place / "t-left"]
 
 
 def test_processes_that_begin_at_once_each_have_one(place: Path) -> None:
