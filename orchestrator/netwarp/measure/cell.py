@@ -89,7 +89,8 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
     checks += capture_checks(cell, list(points.values()), records.captures)
     checks += trace_check(cell, records.trace)
     layout = make_layout(cell)
-    checks.append(memory_check(kernel_counters(records.proc, layout.namespaces)))
+    counters = kernel_counters(records.proc, layout.namespaces)
+    checks.append(memory_check(counters))
     counted = counted_at_end(cell, layout, records.qdiscs, records.addresses)
     checks += mark_checks(cell, counted, points)
     span_ns = make_series.span_ns(cell, points.values(), records.ready.t0_realtime_ns)
@@ -118,7 +119,8 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
         metrics, without[flow.name], clocks = within_clocks(flow.name, flow.paths, every, records.ready)
         checks += clocks
         of_flows[flow.name] = metrics
-        own, failed = _own_metrics(cell, flow, metrics, asked_of(results[flow.name].observation))
+        of_host = counters.get(flow.sender, {})
+        own, failed = _own_metrics(cell, flow, metrics, asked_of(results[flow.name].observation, of_host))
         measurements += _measurements(cell, flow, metrics | own)
         checks += results[flow.name].checks + failed
         if flow.program is not None and flow.protocol != "icmp":
@@ -127,7 +129,7 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
         elif (back := backs.get(flow.name)) is not None:
             found = _flow(cell, back, directory, points, records, span_ns, flow)
             metrics, without[back.name], clocks = within_clocks(back.name, back.paths, found.metrics, records.ready)
-            own, failed = _own_metrics(cell, back, metrics, asked_of(found.observation))
+            own, failed = _own_metrics(cell, back, metrics, asked_of(found.observation, counters.get(back.sender, {})))
             measurements += _measurements(cell, back, metrics | own)
             checks += clocks + found.checks + failed
     others = group_metrics(cell, of_flows)

@@ -1,16 +1,17 @@
 """Functions of time of a flow (core/metrics/flow_functions.py): what its sender sent, what arrived, what was
-outstanding, and what its kernel told.
+outstanding, and what its kernel told and counted.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from ..captures.native import Bools, Floats, Ints
+from ..core.metrics.flow_functions import COUNTER
 from ..core.metrics.packet_names import NoPackets, Packets
 from .flow_packets import PacketColumns
 from .named_packets import NamedPackets
@@ -21,15 +22,15 @@ BURST_NS = 10_000
 """Packets no further apart than this are one burst."""
 
 
-def asked_of(observation: FlowObservation) -> Packets:
+def asked_of(observation: FlowObservation, counters: Mapping[str, int]) -> Packets:
     """What expressions may ask of a flow: its packets by name, at its sender if that is captured, and functions of
-    time. Of a flow of datagrams nothing.
+    time. Of a flow of datagrams nothing. counters: of its sender's host (kernel_counters()).
     """
     packets = observation.sender or observation.receiver
     if packets is None or observation.flow.is_datagrams:
         return NoPackets()
     named = NamedPackets(observation.flow.protocol, packets, observation.path_names)
-    return _Flow(named, FlowOverTime(observation))
+    return _Flow(named, FlowOverTime(observation, counters))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,20 +44,23 @@ class _Flow:
     def count(self, kind: str, after: str | None = None, before: str | None = None) -> float | None:
         return self.named.count(kind, after, before)
 
-    def over_time(self, function: str, numbers: list[float], series: str) -> float | None:
-        return self.times.value(function, numbers, series)
+    def over_time(self, function: str, numbers: list[float], text: str) -> float | None:
+        return self.times.value(function, numbers, text)
 
 
 class FlowOverTime:
     """The functions of one flow."""
 
-    def __init__(self, observation: FlowObservation) -> None:
+    def __init__(self, observation: FlowObservation, counters: Mapping[str, int]) -> None:
         self._observation = observation
+        self._counters = counters
 
-    def value(self, function: str, numbers: list[float], series: str = "") -> float | None:
-        """The value of a function; None: nothing of it was captured or sampled, or it never happened."""
-        if series:
-            return self._told(series, numbers[0])
+    def value(self, function: str, numbers: list[float], text: str = "") -> float | None:
+        """The value of a function; None: nothing of it was captured, sampled or counted, or it never happened."""
+        if function == COUNTER:
+            return self._counters.get(text)
+        if text:
+            return self._told(text, numbers[0])
         functions: dict[str, Callable[..., float | None]] = {
             "sent_bit_s": functools.partial(_mean_bit_s, self._observation.sent),
             "arrived_bit_s": functools.partial(_mean_bit_s, self._observation.arrived),
@@ -64,6 +68,7 @@ class FlowOverTime:
             "rounds": self._rounds,
             "outstanding_most": functools.partial(self._outstanding_within, np.max),
             "outstanding_least": functools.partial(self._outstanding_within, np.min),
+            "doubling_until": self._doubling_until,
             "when_outstanding_above": functools.partial(self._when_outstanding, np.greater),
             "when_outstanding_below": functools.partial(self._when_outstanding, np.less),
             "when_sending_above": functools.partial(_when, self._observation.sent, above=True),
@@ -122,6 +127,21 @@ class FlowOverTime:
         times, left = self._outstanding
         within = left[(times >= from_s) & (times <= to_s)]
         return float(extreme(within)) if len(within) else None
+
+    def _doubling_until(self) -> float | None:
+        """When the last packet was sent that doubling explains: all data up to it are the initial window and twice
+        what was acknowledged by then, to within a packet. Before the first retransmission.
+        """
+        data, sent = self._observation.outstanding, self._observation.sent
+        if data is None or sent is None or not data.initial_packets:
+            return None
+        acked = np.concatenate([[0], np.maximum.accumulate(data.acked_bytes)])
+        known = acked[np.searchsorted(data.acked_ns, data.sent_ns, side="right")]
+        explained = data.sent_bytes[data.initial_packets - 1] + 2 * known
+        again = sent.t_ns[sent.retransmission & (sent.payload_bytes > 0)]
+        before = data.sent_ns < again[0] if len(again) else np.full(len(data.sent_ns), True)
+        places = np.flatnonzero((data.sent_bytes + data.packet_bytes > explained) & before)
+        return float(data.sent_ns[places[-1]]) / 1e9
 
     def _when_outstanding(
         self, compare: Callable[[Floats, float], Bools], bytes_: float, after_s: float

@@ -37,7 +37,7 @@ def story() -> Story:
 def value(expression: str, tmp_path: Path, **more: object) -> float | None:
     packets = story().packets
     seen = observed(flow_of("tcp"), tmp_path, sender=packets, receiver=packets, **more)
-    return evaluate("m", expression, {}, asked_of(seen))
+    return evaluate("m", expression, {}, asked_of(seen, {}))
 
 
 @pytest.mark.parametrize(
@@ -63,6 +63,37 @@ def value(expression: str, tmp_path: Path, **more: object) -> float | None:
 )
 def test_a_function_by_hand(expression: str, expected: float | None, tmp_path: Path) -> None:
     assert value(expression, tmp_path) == (None if expected is None else pytest.approx(expected, rel=1e-6))
+
+
+def test_doubling_ends_with_the_last_packets_that_twice_what_was_acknowledged_explains(tmp_path: Path) -> None:
+    """Two packets, and two for each acknowledgement, the last of which comes late; from 132 ms on one for each. Nothing
+    counts from the first retransmission on.
+    """
+    told, begin = Story().handshake(), 1
+    sent = [(50, 2), (90, 2), (92, 1), (130, 3), (132, 1), (170, 1), (172, 1)]
+    for number, (at, packets) in enumerate(sent):
+        if number:
+            told = told.ack(at, 1 + number * MSS)
+        for _ in range(packets):
+            told, begin = told.data(at + 0.001, begin), begin + MSS
+    again = told.data(200, begin - MSS).ack(240, begin)
+    for part in range(8):
+        again = again.data(240, begin + part * MSS)
+    for story_told in (told, again):
+        packets = story_told.packets
+        seen = observed(flow_of("tcp"), tmp_path, sender=packets, receiver=packets)
+        for expression, expected in [
+            ("doubling_until()", 0.130001),
+            ("outstanding_most(doubling_until(), doubling_until())", 5 * MSS),
+        ]:
+            assert evaluate("m", expression, {}, asked_of(seen, {})) == pytest.approx(expected), expression
+
+
+def test_a_counter_is_that_of_the_senders_host_and_one_it_does_not_have_has_no_value(tmp_path: Path) -> None:
+    packets = story().packets
+    asked = asked_of(observed(flow_of("tcp"), tmp_path, sender=packets), {"TcpExt.TCPHystartTrainCwnd": 1062})
+    assert evaluate("m", 'counter("TcpExt.TCPHystartTrainCwnd") - 1000', {}, asked) == 62
+    assert evaluate("m", 'counter("TcpExt.TCPOfTomorrow")', {}, asked) is None
 
 
 def test_a_round_trip_ends_when_its_first_packet_is_acknowledged(tmp_path: Path) -> None:
@@ -101,6 +132,9 @@ def test_what_the_kernel_told_up_to_a_time(tmp_path: Path) -> None:
         ("sent_bit_s(1)", "sent_bit_s has 2 arguments: sent_bit_s(from, to)"),
         ('kernel("bw", 1)', 'kernel("cwnd_bytes", time): the first is a series'),
         ("kernel(1, 2)", "the first is a series"),
+        ('counter("TCPHystartTrainCwnd")', 'counter("TcpExt.TCPTimeouts"): a counter of the kernel'),
+        ("counter(1)", "a counter of the kernel, as `nstat` has it"),
+        ("doubling_until(1)", "doubling_until has 0 arguments: doubling_until()"),
         ('sent_bit_s("a", 2)', "only numbers, names"),
         ("sent_bit_s(unknown, 2)", 'unknown name "unknown"'),
     ],
@@ -111,4 +145,4 @@ def test_a_wrong_call_is_refused(expression: str, said: str) -> None:
 
 def test_without_packets_there_is_no_value(tmp_path: Path) -> None:
     seen = observed(flow_of("tcp"), tmp_path)
-    assert evaluate("m", "sent_bit_s(0, 1)", {}, asked_of(seen)) is None
+    assert evaluate("m", "sent_bit_s(0, 1)", {}, asked_of(seen, {})) is None

@@ -13,7 +13,7 @@ from typing import TypeGuard
 from ..errors import CaptureError
 from ..numbers import given
 from ..units import QuantityError, parse_quantity
-from .flow_functions import ARGUMENTS, OF_THE_KERNEL, arguments_problem
+from .flow_functions import ARGUMENTS, OF_A_TEXT, arguments_problem
 from .packet_names import MOST_NAMES, Packets, names_problem
 
 OF_THE_CELL = "duration_s"
@@ -64,7 +64,7 @@ def expression_problem(
     bare = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     bare |= {id(node.value) for node in nodes if _of_flow(node)}
     texts = {id(each) for node in nodes if isinstance(node, ast.Call) and _packets_of(node) for each in node.args}
-    texts |= {id(call.args[0]) for call, name in map(_of_time, nodes) if call and name == OF_THE_KERNEL and call.args}
+    texts |= {id(call.args[0]) for call, name in map(_of_time, nodes) if call and name in OF_A_TEXT and call.args}
     for node in nodes:
         if isinstance(node, ast.Attribute) and _of_flow(node):
             if node.attr not in known:
@@ -81,7 +81,7 @@ def expression_problem(
             if (wrong := names_problem(*names)) is not None:
                 return wrong
         elif (call := _of_time(node)[0]) is not None:
-            if (wrong := arguments_problem(_of_time(call)[1], len(call.args), _series(call))) is not None:
+            if (wrong := arguments_problem(_of_time(call)[1], len(call.args), _first_text(call))) is not None:
                 return wrong
         elif not isinstance(node, ast.Name) and not _allowed(node) and id(node) not in texts:
             return f"'{text}': only {_ALLOWED}"
@@ -106,7 +106,7 @@ def _of_time(node: ast.AST) -> tuple[ast.Call | None, str]:
     return None, ""
 
 
-def _series(node: ast.AST) -> str | None:
+def _first_text(node: ast.AST) -> str | None:
     """The text with which a call begins."""
     match node:
         case ast.Call(args=[ast.Constant(value=str() as text), *_]):
@@ -173,9 +173,9 @@ def _value(node: ast.expr, names: Mapping[str, float | None], packets: Packets |
     if call is not None:
         if packets is None:
             raise ValueError(f"{of_time} is of packets, which are in the captures alone: netwarp analyze RUN_DIR")
-        series = _series(call) or ""
-        numbers = [_value(operand, names, packets) for operand in (call.args[1:] if series else call.args)]
-        found = packets.over_time(of_time, numbers, series)
+        text = _first_text(call) or ""
+        numbers = [_value(operand, names, packets) for operand in (call.args[1:] if text else call.args)]
+        found = packets.over_time(of_time, numbers, text)
         if found is None:
             raise _NoValue
         return found

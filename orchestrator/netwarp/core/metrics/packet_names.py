@@ -84,7 +84,7 @@ class Packets(Protocol):
     def count(self, kind: str, after: str | None = None, before: str | None = None) -> float | None:
         """How many packets of a kind passed after one packet and before another; None if one is not there."""
 
-    def over_time(self, function: str, numbers: list[float], series: str) -> float | None:
+    def over_time(self, function: str, numbers: list[float], text: str) -> float | None:
         """The value of a function of time (flow_functions.py); None: there is none."""
 
 
@@ -97,5 +97,5 @@ class NoPackets:
     def count(self, kind: str, after: str | None = None, before: str | None = None) -> float | None:
         """None."""
 
-    def over_time(self, function: str, numbers: list[float], series: str) -> float | None:
+    def over_time(self, function: str, numbers: list[float], text: str) -> float | None:
         """None."""
