@@ -112,16 +112,18 @@ class FlowOverTime:
 
     @functools.cached_property
     def _outstanding(self) -> tuple[Floats, Floats]:
-        """Times, and the payload that was sent and not acknowledged (cumulatively) from then on."""
+        """Times, and the payload that was sent and not acknowledged (cumulatively) from then on: of equal times after
+        all that passed then, an acknowledgement and what it let out.
+        """
         data = self._observation.outstanding
         if data is None:
             return np.zeros(0), np.zeros(0)
-        times = np.concatenate([data.sent_ns, data.acked_ns])
-        order = np.argsort(times, kind="stable")
-        sent = np.concatenate([data.sent_bytes, np.zeros(len(data.acked_ns), dtype=np.int64)])[order]
-        acked = np.concatenate([np.zeros(len(data.sent_ns), dtype=np.int64), data.acked_bytes])[order]
-        left = np.maximum.accumulate(sent) - np.maximum.accumulate(acked)
-        return times[order] / 1e9, np.maximum(left, 0).astype(np.float64)
+        times = np.unique(np.concatenate([data.sent_ns, data.acked_ns]))
+        sent, acked = (
+            np.concatenate([[0], np.maximum.accumulate(amounts)])[np.searchsorted(at_ns, times, side="right")]
+            for at_ns, amounts in ((data.sent_ns, data.sent_bytes), (data.acked_ns, data.acked_bytes))
+        )
+        return times / 1e9, np.maximum(sent - acked, 0).astype(np.float64)
 
     def _outstanding_within(self, extreme: Callable[[Floats], float], from_s: float, to_s: float) -> float | None:
         times, left = self._outstanding

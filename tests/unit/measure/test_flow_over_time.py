@@ -52,6 +52,7 @@ def value(expression: str, tmp_path: Path, **more: object) -> float | None:
         ("sent_bit_s(0.06, 0.06)", None),
         ("outstanding_most(0.04, 0.08)", 22 * MSS),
         ("outstanding_least(0.07, 0.12)", 8 * MSS),
+        ("outstanding_most(0.097, 0.099)", 16 * MSS),  # a pair and an acknowledgement of two at 98 ms
         ("outstanding_least(2, 3)", None),
         ("when_outstanding_above(9.5 * 1000, 0)", 0.058),
         ("when_outstanding_below(9.5 * 1000, 0.07)", 0.106),
