@@ -14,6 +14,7 @@ import netwarp
 import pytest
 from netwarp.core.types import Outcome
 from netwarp.engine.compare_packets import compare_packets
+from netwarp.engine.selftests import run_selftests
 from netwarp.guestkernel.cache import find_named
 from netwarp.store.run_dir import RunDir
 from support.specs import two_hosts
@@ -72,3 +73,11 @@ def test_packets_of_the_debug_kernel_are_those_of_the_plain_one(tmp_path: Path) 
     compared = compare_packets(plain.root, debug.root)
     assert [pair.words for pair in compared.cells] == [""]
     assert compared.count("equal") == 1
+
+
+@pytest.mark.skipif(DEBUG is None, reason="no 6.12+debug is built here: netwarp kernel build --debug")
+@pytest.mark.usefixtures("checkout")
+def test_a_selftest_on_the_debug_kernel_leaks_nothing(tmp_path: Path) -> None:
+    """The processes of its own last lines were objects that only RCU knew, and so leaks."""
+    done = run_selftests(["net:tcp_inq"], kernel="6.12+debug", out=tmp_path / "out")
+    assert [(result.verdict, result.note) for result in done.results] == [("pass", "")]
