@@ -116,7 +116,7 @@ chaos: setup $(DEV_READY) ## kill -9 of everything at random moments, 100 times 
 determinism: setup $(DEV_READY) ## equal cells in unlike directories, under load, stopped: the first packet that differs (ARGS='--cells N --seed N')
 	@PYTHONPATH=tests .venv/bin/python -m support.determinism $(ARGS)
 
-bisect-test: setup $(DEV_READY) ## git bisect finds a regression planted in a history of Linux (docs/bisect.md); minutes
+bisect-test: setup $(DEV_READY) ## git bisect and kernel watch --over find a regression planted in a history of Linux (docs/bisect.md); minutes
 	@PYTHONPATH=tests .venv/bin/python -m support.bisect_history $(ARGS)
 
 calibrate: setup ## measured against configured: every profile, option and fault, with bounds

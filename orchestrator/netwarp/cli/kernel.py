@@ -135,12 +135,18 @@ def add_verbs(
         "--set",
         default="small",
         metavar="small|full|FILE",
-        help="what runs (experiments/watch/sets.toml; default: small)",
+        help="what runs (experiments/watch/sets.toml; default: small), or a file of your own: a spec, or a set",
     )
     watching.add_argument(
         "--over", metavar="A..B", help="two commits of that repository; a finding between is bisected"
     )
     watching.add_argument("--finding", metavar="N", help="with --over: its number, several (1,3), or all (default: 1)")
+    watching.add_argument(
+        "--git-bisect",
+        action="store_true",
+        help="end as a step of `git bisect run` does: 0 nothing changed, 1 something did, 125 it does not build, 255 "
+        "it could not be asked; without --out nothing is kept outside the cache (docs/bisect.md)",
+    )
     watching.add_argument("--anew", action="store_true", help="run what earlier calls have kept, too")
     watching.add_argument("--jobs", type=_positive, help="compilers, cells and tests at once (default: one per core)")
     watching.add_argument(

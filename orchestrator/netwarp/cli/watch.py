@@ -35,9 +35,26 @@ SHOWN = 10
 NAMED = ("base", "new")
 
 
+GIT_BISECT = {0: 0, 1: 1, DoesNotBuild.exit_status: 125}
+"""Our exit status -> that of a step of `git bisect run`: good, bad, skip this commit; any other status stops it."""
+STOP = 255
+
+
 def run_watch(args: argparse.Namespace) -> int:
     """`netwarp kernel watch`; 0: nothing changed, 1: something did, 2: it could not be asked."""
     args.started = datetime.now(UTC)
+    if not args.git_bisect:
+        return _watch(args)
+    try:
+        if args.over is not None:
+            raise SpecError("--git-bisect answers git, which bisects; --over bisects by itself: leave one of them out")
+        return GIT_BISECT.get(_watch(args), STOP)
+    except NetwarpError as error:
+        error.exit_status = GIT_BISECT.get(error.exit_status, STOP)
+        raise
+
+
+def _watch(args: argparse.Namespace) -> int:
     if args.nipa is not None and not args.branch:
         raise SpecError("--nipa needs the branch's name, for example: --branch net-next-2026-08-20--15-00")
     try:
@@ -50,6 +67,8 @@ def run_watch(args: argparse.Namespace) -> int:
         if error.exit_status == 1:  # which says here that something changed
             raise SpecError(str(error)) from error
         raise
+    except OSError as error:  # a full disk, which would end with 1, too
+        raise SpecError(str(error)) from error
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -61,8 +80,10 @@ def _run(args: argparse.Namespace) -> int:
             "or two commits of one tree: netwarp kernel watch ~/linux --over v6.12..HEAD"
         )
     chosen = watch_set(args.set)
-    out = args.out or Path("results/watch") / args.started.strftime("%Y%m%dT%H%M%SZ")
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    out = args.out
+    if out is None and not args.git_bisect:
+        out = Path("results/watch") / args.started.strftime("%Y%m%dT%H%M%SZ")
+    if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise SpecError(f"--out {out}: is not empty; name a new directory")
     parsed = [parse_asked(text) for text in asked]
     with Shown() as shown:
@@ -73,8 +94,9 @@ def _run(args: argparse.Namespace) -> int:
             for each, (build, source) in zip(parsed, built, strict=True)
         ]
         watched = compare_results(results[0], results[1], chosen.name)
-    _keep(watched, [place for _, place in results], out)
-    if tree is not None and watched.differs:
+    if out is not None:
+        _keep(watched, [place for _, place in results], out)
+    if tree is not None and out is not None and watched.differs:
         with Shown() as shown, TerminalProgress() as progress:
 
             def build(text: str) -> tuple[KernelBuild, Path | None]:
@@ -145,7 +167,7 @@ def _origin(args: argparse.Namespace) -> Origin:
     return Origin(args.executor, args.branch, args.link)
 
 
-def print_watched(watched: Watched, out: Path) -> None:
+def print_watched(watched: Watched, out: Path | None) -> None:
     """The answer, short: what changed, the largest first."""
     console = plain_console()
     for name, kernel in (("A", watched.base), ("B", watched.new)):
@@ -163,14 +185,14 @@ def print_watched(watched: Watched, out: Path) -> None:
     for splat in watched.splats:
         console.print(f"splat in {splat.where}:\n{splat.text}")
     _print_tests(console, watched)
-    for title, moved in (
-        ("Cells that ended otherwise", [each for run in watched.runs for each in run.outcomes]),
-        ("Verdicts that changed", [each for run in watched.runs for each in run.verdicts]),
-    ):
+    numbered = watched.finding_numbers
+    ended = [(str(numbered[each.name]), each.spec, each.ended) for each in watched.ended]
+    judged = [("", run.spec, each) for run in watched.runs for each in run.verdicts]
+    for title, moved in (("Cells that ended otherwise", ended), ("Verdicts that changed", judged)):
         if moved:
-            shown = make_table(title, "", "A", "B")
-            for each in moved[:SHOWN]:
-                shown.add_row(*map(Text, (each.name, each.a, each.b)))
+            shown = make_table(title, "", "", "", "A", "B")
+            for number, spec, each in moved[:SHOWN]:
+                shown.add_row(*map(Text, (number, spec, each.name, each.a, each.b)))
             console.print(shown)
             if len(moved) > SHOWN:
                 console.print(f"... and {len(moved) - SHOWN} more")
@@ -180,17 +202,20 @@ def print_watched(watched: Watched, out: Path) -> None:
         console.print(f"{found.finding}: {which} ({found.subject}), {counted(found.steps, 'step')}")
     if not watched.differs and not watched.empty:
         console.print("Nothing changed.")
-    console.print(str(out / "index.html"), soft_wrap=True)
+    if out is not None:
+        console.print(str(out / "index.html"), soft_wrap=True)
 
 
 def _print_tests(console: Console, watched: Watched) -> None:
     both = [one for one in watched.tests if one.a and one.b]
     if both:
-        shown = make_table("Tests that ended otherwise", "", "A", "B", "")
+        numbered = watched.finding_numbers
+        shown = make_table("Tests that ended otherwise", "", "", "A", "B", "")
         for one in both[:SHOWN]:
             assert one.a is not None and one.b is not None
             inside = ", ".join(f"{name} {b}" for name, _, b in one.inside[:3])
-            shown.add_row(*map(Text, (one.name, one.a.verdict, one.b.verdict, one.b.note.split("\n")[0] or inside)))
+            why = one.b.note.split("\n")[0] or inside
+            shown.add_row(*map(Text, (str(numbered[f"test {one.name}"]), one.name, one.a.verdict, one.b.verdict, why)))
         console.print(shown)
     if alone := len(watched.tests) - len(both):
         console.print(f"{counted(alone, 'test is', 'tests are')} in the source of one of the kernels only")

@@ -14,9 +14,11 @@ from pathlib import Path
 from ..core.errors import DoesNotBuild, KernelError, SpecError
 from ..core.types import Outcome
 from ..guestkernel import KernelBuild
-from ..results.watched import Bisected, ChangedCell, Watched
+from ..results.compared_numbers import Levels
+from ..results.watched import Bisected, ChangedCell, EndedCell, Watched
 from .compare import compare_runs
 from .events import Notice, Progress, no_progress
+from .run_directory import Run
 from .running import run as run_experiment
 from .watch import run_tests
 from .watch_sets import WatchSet
@@ -74,6 +76,9 @@ def _question(
     cell = next((each for each in watched.cells if each.name == finding), None)
     if cell is not None:
         return _asks_cell(cell, chosen, base_place, jobs)
+    ended_cell = next((each for each in watched.ended if each.name == finding), None)
+    if ended_cell is not None:
+        return _asks_end(ended_cell, chosen, jobs)
     name = finding.removeprefix("test ")
     test = next((each for each in watched.tests if each.name == name and each.a and each.b), None)
     if test is None or test.b is None:
@@ -97,15 +102,11 @@ def _asks_cell(
     cell completed.
     """
     number = cell.numbers[0]
-    part = chosen.runs[int(cell.run.partition("-")[0]) - 1]
 
     def asks(build: KernelBuild, source: Path | None) -> bool | None:
         with tempfile.TemporaryDirectory(prefix="netwarp-bisect-") as folder:
             out = Path(folder) / "run"
-            done = run_experiment(
-                part.spec, sets={"kernel": build.key}, only=part.only, where=dict(cell.levels), backend="virtual",
-                out=out, jobs=jobs, report=False,
-            )  # fmt: skip
+            done = _run_part(build, chosen, cell.run, cell.levels, out, jobs)
             if Outcome.COMPLETED not in done.outcomes:
                 return None
             compared = compare_runs(base_place / "runs" / cell.run, out)
@@ -126,6 +127,29 @@ def _asks_cell(
         return same_way and abs(now.difference) >= abs(number.difference) / 2
 
     return asks
+
+
+def _asks_end(cell: EndedCell, chosen: WatchSet, jobs: int | None) -> Callable[[KernelBuild, Path | None], bool | None]:
+    """True if the cell ends as on the new kernel, False: as on the base, None: otherwise."""
+
+    def asks(build: KernelBuild, source: Path | None) -> bool | None:
+        with tempfile.TemporaryDirectory(prefix="netwarp-bisect-") as folder:
+            done = _run_part(build, chosen, cell.run, cell.ended.levels, Path(folder) / "run", jobs)
+            outcomes = done.results.outcomes
+        same = [each.id for each in done.plan.cells if each.repetition == cell.ended.repetition]
+        ends = {str(outcomes[cell_id].outcome) for cell_id in same}
+        return True if ends == {cell.ended.b} else False if ends == {cell.ended.a} else None
+
+    return asks
+
+
+def _run_part(build: KernelBuild, chosen: WatchSet, run: str, levels: Levels, out: Path, jobs: int | None) -> Run:
+    """The cells of these levels, of a run of the set, on a kernel."""
+    part = chosen.runs[int(run.partition("-")[0]) - 1]
+    return run_experiment(
+        part.spec, sets={"kernel": build.key}, only=part.only, where=dict(levels), backend="virtual", out=out,
+        jobs=jobs, report=False,
+    )  # fmt: skip
 
 
 def _listed(tree: Path, bad: str, good: list[str]) -> list[str]:

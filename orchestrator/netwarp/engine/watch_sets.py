@@ -16,6 +16,10 @@ from ..core.frozen import Frozen
 SETS = CHECKOUT / "experiments/watch/sets.toml"
 
 
+SPEC_KEYS = frozenset(("format", "name", "node"))
+"""At the top of a file they say that it is a spec."""
+
+
 class WatchRun(Frozen, frozen=True):
     """A part of an experiment. spec: as for `load_experiment`; only, where: as for `plan_experiment`."""
 
@@ -34,11 +38,16 @@ class WatchSet(Frozen, frozen=True):
 
 
 def watch_set(name: str, file: Path = SETS) -> WatchSet:
-    """The set of that name; with a `/` or .toml in it, the only set of that file. Raises SpecError."""
+    """The set of that name; with a `/` or .toml in it, the only set of that file, or the spec that it is. Raises
+    SpecError.
+    """
     if "/" in name or name.endswith(".toml"):
         file, name = Path(name).expanduser(), ""
     try:
-        sets = msgspec.convert(tomllib.loads(file.read_text()), dict[str, WatchSet])
+        read = tomllib.loads(file.read_text())
+        if not name and SPEC_KEYS & read.keys():
+            return WatchSet(file.stem, (WatchRun(str(file)),))
+        sets = msgspec.convert(read, dict[str, WatchSet])
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise SpecError(f'{file}: {error}; a set is written as [mine] and runs = [{{ spec = "watch" }}]') from error
     if not name and len(sets) == 1:

@@ -115,6 +115,14 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
+class MovedOutcome(Moved):
+    """A cell that ended otherwise. levels, repetition: the cell's."""
+
+    levels: Levels
+    repetition: int
+
+
+@dataclass(frozen=True, slots=True)
 class MetricAgreement:
     """One metric over all combinations. offset: mean of the relative differences, with its 95 % interval over the
     combinations (None below two); worst: the number that exceeds its bound most.
@@ -140,7 +148,7 @@ class Comparison:
 
     numbers: tuple[ComparedNumber, ...]
     verdicts: tuple[Moved, ...]
-    outcomes: tuple[Moved, ...]
+    outcomes: tuple[MovedOutcome, ...]
     lateness_s: float
     bounded: bool
 
@@ -424,25 +432,27 @@ def moved_verdicts(a: Results, b: Results) -> tuple[Moved, ...]:
     return _differing(*said)
 
 
-def _moved_outcomes(a: Results, b: Results) -> tuple[Moved, ...]:
+def _moved_outcomes(a: Results, b: Results) -> tuple[MovedOutcome, ...]:
     """Cells of equal levels and repetition that ended differently, named as A's spec orders their levels."""
-    names, ends_a = _ends(a)
-    _, ends_b = _ends(b)
-    return _differing(
-        {names[key]: said for key, said in ends_a.items()}, {names[key]: ends_b[key] for key in names if key in ends_b}
-    )
+    ends = {key: end for key, (_, end) in _ends(b).items()}
+    return tuple(
+        MovedOutcome(
+            f"{' '.join(f'{factor}={level}' for factor, level in levels_of(cell)) or cell.experiment} "
+            f"repetition {cell.repetition}",
+            end, ends[key], levels_of(cell), cell.repetition,
+        )
+        for key, (cell, end) in _ends(a).items()
+        if ends.get(key, end) != end
+    )  # fmt: skip
 
 
-def _ends(results: Results) -> tuple[dict[tuple[Key, int], str], dict[tuple[Key, int], str]]:
-    """By levels and repetition: a cell in words, and its outcome."""
-    names, ends = {}, {}
-    for cell in results.plan.cells:
-        levels, outcome = levels_of(cell), results.outcomes.get(cell.id)
-        key = frozenset(levels), cell.repetition
-        said = " ".join(f"{factor}={level}" for factor, level in levels) or cell.experiment
-        names[key] = f"{said} repetition {cell.repetition}"
-        ends[key] = NOT_RUN if outcome is None else str(outcome.outcome)
-    return names, ends
+def _ends(results: Results) -> dict[tuple[Key, int], tuple[Cell, str]]:
+    """By levels and repetition: a cell, and its outcome."""
+    ends = ((cell, results.outcomes.get(cell.id)) for cell in results.plan.cells)
+    return {
+        (frozenset(levels_of(cell)), cell.repetition): (cell, NOT_RUN if end is None else str(end.outcome))
+        for cell, end in ends
+    }
 
 
 def _differing(a: Mapping[str, str], b: Mapping[str, str]) -> tuple[Moved, ...]:

@@ -13,7 +13,7 @@ import msgspec
 
 from ..core.frozen import Frozen
 from ..core.metrics.catalogue import HEADLINE, METRICS
-from .compared_numbers import ComparedNumber, Levels, Moved, Verdict
+from .compared_numbers import ComparedNumber, Levels, Moved, MovedOutcome, Verdict
 
 
 class WatchedTest(Frozen, frozen=True):
@@ -86,9 +86,23 @@ class ChangedRun:
     spec: str
     cells: int
     counts: Counter[Verdict]
-    outcomes: tuple[Moved, ...]
+    outcomes: tuple[MovedOutcome, ...]
     verdicts: tuple[Moved, ...]
     failed: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class EndedCell:
+    """A cell that ended otherwise on the new kernel."""
+
+    run: str
+    spec: str
+    ended: MovedOutcome
+
+    @property
+    def name(self) -> str:
+        """Spec, levels and outcome."""
+        return f"{self.spec}: {self.ended.name} {self.ended.b}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +177,19 @@ class Watched:
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """Names of what a bisection can look for: changed cells, then tests that ended otherwise, in their order."""
-        return tuple(cell.name for cell in self.cells) + tuple(
-            f"test {one.name}" for one in self.tests if one.a and one.b
-        )
+        """Names of what a bisection can look for: changed cells, then cells and tests that ended otherwise."""
+        tests = (f"test {one.name}" for one in self.tests if one.a and one.b)
+        return (*(cell.name for cell in self.cells), *(each.name for each in self.ended), *tests)
+
+    @property
+    def finding_numbers(self) -> dict[str, int]:
+        """The number, from 1, of each of the findings."""
+        return {name: number for number, name in enumerate(self.findings, 1)}
+
+    @property
+    def ended(self) -> tuple[EndedCell, ...]:
+        """The cells that ended otherwise."""
+        return tuple(EndedCell(run.run, run.spec, each) for run in self.runs for each in run.outcomes)
 
 
 def size_of(number: ComparedNumber) -> float:
@@ -214,7 +237,7 @@ def changed_tests(a: Sequence[WatchedTest], b: Sequence[WatchedTest]) -> tuple[C
 
 def as_json(watched: Watched) -> dict[str, object]:
     """The object of watch.json and --json."""
-    names = {name: number for number, name in enumerate(watched.findings, 1)}
+    names = watched.finding_numbers
 
     def kernel(each: WatchedKernel) -> dict[str, object]:
         said = msgspec.to_builtins(each)
@@ -241,8 +264,11 @@ def as_json(watched: Watched) -> dict[str, object]:
             for cell in watched.cells
         ],
         "outcomes": [
-            {"run": run.run, "cell": moved.name, "base": moved.a, "new": moved.b}
-            for run in watched.runs for moved in run.outcomes
+            {
+                "finding": names[each.name], "run": each.run, "cell": each.ended.name,
+                "base": each.ended.a, "new": each.ended.b,
+            }
+            for each in watched.ended
         ],
         "failed": [
             {"run": run.run, "base": run.failed[0], "new": run.failed[1]} for run in watched.runs if any(run.failed)

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from netwarp.cli import main
-from netwarp.core.errors import SpecError
+from netwarp.core.errors import BackendUnavailable, DoesNotBuild, KernelError, SpecError
 from netwarp.engine.watch import RECORD, new_splats, results_of, splats_of, watch_dir
 from netwarp.engine.watch_nipa import watch_results
 from netwarp.engine.watch_sets import SETS, WatchRun, WatchSet, watch_set
@@ -18,7 +18,7 @@ from netwarp.experiment import load_experiment
 from netwarp.guestkernel import KernelBuild, build_kernel
 from netwarp.plan import make_plan
 from netwarp.present.pages.watch import sentence, watch_page
-from netwarp.results.compared_numbers import ComparedNumber, Moved, Verdict
+from netwarp.results.compared_numbers import ComparedNumber, MovedOutcome, Verdict
 from netwarp.results.watched import (
     Bisected,
     ChangedCell,
@@ -68,8 +68,9 @@ def watched(**more: object) -> Watched:
         "at b on p1: packet 7, at 0.1 s: window: 5 in A, 4 in B", ("bulk_r0_0", "bulk_r0_1"),
     )  # fmt: skip
     run = ChangedRun(
-        "1-watch", "watch", 29, Counter(changed=1, same=8), (Moved("case=cut", "COMPLETED", "FAILED"),), ()
-    )
+        "1-watch", "watch", 29, Counter(changed=1, same=8),
+        (MovedOutcome("case=cut", "COMPLETED", "FAILED", (("case", "cut"),), 0),), (),
+    )  # fmt: skip
     splat = Splat("runs/1-watch/cells/x", "BUG: sleeping function")
     parts = {"cells": (cell,), "runs": (run,), "splats": (splat,), "tests": changed_tests(before.tests, after.tests)}
     return Watched(before, after, "small", **(parts | more))  # type: ignore[arg-type]
@@ -176,7 +177,9 @@ def test_the_page_says_what_changed_and_nothing_of_a_spec_is_markup() -> None:
 def test_the_json_numbers_its_findings() -> None:
     said = msgspec.json.decode(msgspec.json.encode(as_json(watched())))
     assert said["differs"] is True
-    assert said["cells"][0]["finding"] == 1 and said["tests"][0]["finding"] == 2
+    numbers = [said[kind][0]["finding"] for kind in ("cells", "outcomes", "tests")]
+    assert numbers == [1, 2, 3]
+    assert watched().findings == ("watch: bulk <b>", "watch: case=cut FAILED", "test packetdrill:a.pkt")
     assert said["cells"][0]["numbers"][0] == {
         "flow": "f", "metric": "completion_time_s", "unit": "s", "base": 1.0, "new": 1.5, "relative": 0.5, "p": None,
     }  # fmt: skip
@@ -216,11 +219,38 @@ def test_a_set_of_ones_own(tmp_path: Path) -> None:
     file.write_text('[mine]\nruns = [{ spec = "cell.toml" }, { spec = "watch" }]\n')
     chosen = watch_set(str(file))
     assert (chosen.name, [run.spec for run in chosen.runs]) == ("mine", [str(tmp_path / "cell.toml"), "watch"])
+    spec = watch_set(str(Path("experiments/watch/spec.toml").resolve()))
+    assert [Path(run.spec).name for run in spec.runs] == ["spec.toml"]
     file.write_text("[mine]\nrun = 3\n")
     with pytest.raises(SpecError, match=r"mine\.toml: .*a set is written as"):
         watch_set(str(file))
     with pytest.raises(SpecError, match="there is no set larger; it has small, full, tiny"):
         watch_set("larger", SETS)
+
+
+@pytest.mark.parametrize(
+    ("ended", "answer"),
+    [
+        (0, 0),
+        (1, 1),
+        (2, 255),
+        (DoesNotBuild("the compiler"), 125),
+        (KernelError("a full disk, a missing tool"), 255),
+        (SpecError("no such commit"), 255),
+        (BackendUnavailable("no memory"), 255),
+        (OSError("a full disk"), 255),
+    ],
+)
+def test_a_step_of_git_bisect_ends_as_git_wants_it(
+    ended: int | Exception, answer: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(args: object) -> int:
+        if isinstance(ended, Exception):
+            raise ended
+        return ended
+
+    monkeypatch.setattr("netwarp.cli.watch._run", run)
+    assert main(["kernel", "watch", "6.12", ".@HEAD", "--git-bisect"]) == answer
 
 
 @pytest.mark.parametrize(
@@ -232,6 +262,7 @@ def test_a_set_of_ones_own(tmp_path: Path) -> None:
         ([".", "--over", "a"], "wants two commits"),
         ([".", "--over", "a..b", "--finding", "0"], "wants all, or numbers from 1 on"),
         ([".", "--over", "a..b", "--finding", "1,x"], "for example --finding 1,3"),
+        ([".", "--over", "a..b", "--git-bisect"], "leave one of them out"),
         (["6.12", "6.13", "--nipa", "x.json"], "--nipa needs the branch's name"),
         (["6.12", "6.12+absent.patch"], "there is no file absent.patch"),
         (["7.99", "6.12"], "no such kernel is built; for example"),
@@ -240,5 +271,5 @@ def test_a_set_of_ones_own(tmp_path: Path) -> None:
 def test_words_that_do_not_fit_are_answered_with_an_example(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["kernel", "watch", *words]) == 2
+    assert main(["kernel", "watch", *words]) == (255 if "--git-bisect" in words else 2)
     assert said in capsys.readouterr().err

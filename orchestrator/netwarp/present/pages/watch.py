@@ -42,7 +42,7 @@ def watch_page(watched: Watched) -> bytes:
         }
         for place, cell in enumerate(watched.cells, 1)
     ]  # fmt: skip
-    counts = watched.numbers
+    counts, numbered = watched.numbers, watched.finding_numbers
     both = [test for test in watched.tests if test.a and test.b]
     return (
         environment()
@@ -58,8 +58,9 @@ def watch_page(watched: Watched) -> bytes:
             verdicts=VERDICT_CLASSES,
             sides=[("A", watched.base), ("B", watched.new)],
             test_counts={kernel.sha256: watched.counts(kernel) for kernel in (watched.base, watched.new)},
-            outcomes=[(run, moved) for run in watched.runs for moved in run.outcomes],
-            claims=[(run, moved) for run in watched.runs for moved in run.verdicts],
+            outcomes=[(numbered[each.name], each.spec, each.ended) for each in watched.ended],
+            claims=[("", run.spec, moved) for run in watched.runs for moved in run.verdicts],
+            numbered=numbered,
             shown=SHOWN,
             style=Markup((STATIC / "report.css").read_text()),
             version=__version__,
