@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -60,8 +62,18 @@ def arguments(pid: int) -> bytes:
 
 
 def workers(netwarp: int) -> list[int]:
-    """The processes that run cells: forked from netwarp, and with its command line still."""
-    return [pid for pid in family(netwarp) if parent(pid) == netwarp and arguments(pid) == arguments(netwarp)]
+    """The processes that run cells: forked from netwarp, and with its command line still, as a program has that it is
+    about to start, too; but they ignore Ctrl-C.
+    """
+    forked = [pid for pid in family(netwarp) if parent(pid) == netwarp and arguments(pid) == arguments(netwarp)]
+    return [pid for pid in forked if ignored(pid) >> (signal.SIGINT - 1) & 1]
+
+
+def ignored(pid: int) -> int:
+    """The signals that a process ignores, a bit for each."""
+    with contextlib.suppress(OSError):
+        return int(re.findall(r"(?m)^SigIgn:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())[0], 16)
+    return 0
 
 
 def dask_workers(netwarp: int) -> list[int]:

@@ -30,7 +30,8 @@ def test_it_waits_for_those_that_work_there_and_for_no_others(tmp_path: Path) ->
     with lasting(here) as mine, lasting(elsewhere) as other:
         with pytest.raises(TimeoutError, match=f"still work there: {mine.pid}$"):
             await_end_of_users([here], 0.05)
-        threading.Timer(0.2, mine.communicate).start()
+        assert mine.stdin is not None
+        threading.Timer(0.2, mine.stdin.close).start()
         assert await_end_of_users([here, tmp_path / "missing"], 60)
         assert other.poll() is None
         assert not await_end_of_users([here], 60)
