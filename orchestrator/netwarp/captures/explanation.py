@@ -10,9 +10,10 @@ from ..core.numbers import in_short
 from ..core.units import counted
 from .connection import Connection
 from .course import Moment, course, network_part
+from .inference import InferredSetting
 from .sctp.association import Association
 from .sctp.mtu_hole import mtu_hole
-from .sctp.settings import InferredSetting, infer_settings
+from .sctp.settings import infer_settings
 from .summary import FileSummary
 from .tcp.settings import infer_tcp_settings
 

@@ -51,7 +51,8 @@ def run_explain(args: argparse.Namespace) -> int:
     else:
         from ..present.captures.explanation_words import explanation_text
 
-        print("\n\n".join(explanation_text(each) for each in explained.connections) or "no connection is in there")
+        texts = [explanation_text(each) for each in explained.connections]
+        print("\n\n".join(texts) or "no TCP connection or SCTP association is in there")
     return 1 if explained.refused else 0
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ..captures.explanation import Known
+from ..captures.inference import TICK_NS
 from ..captures.sctp.network_evidence import EDGE_NS, Dead
 from ..captures.sctp.replay_inputs import END_NAMES, HELD_NS, ReplayInputs, SeenMessage
 from ..captures.sctp.settings import LINUX
-from ..captures.sctp.t3_waits import TICK_NS
 from ..captures.sctp.transmissions import NEVER
 from ..core.errors import CaptureError
 from ..core.units import Quantity, format_quantity, parse_quantity

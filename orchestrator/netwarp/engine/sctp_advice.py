@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..captures.sctp.t3_waits import TICK_NS
+from ..captures.inference import TICK_NS
 from ..core.errors import SpecError
 from ..core.units import Quantity, format_quantity, parse_quantity
 from .events import Progress, no_progress

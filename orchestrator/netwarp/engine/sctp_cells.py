@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..captures.sctp.t3_waits import LATE, TICK_NS
+from ..captures.inference import LATE, TICK_NS
 from .run_directory import Run
 
 Values = Mapping[tuple[str, str], float | None]

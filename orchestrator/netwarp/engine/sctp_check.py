@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..captures.sctp.t3_waits import LATE, TICK_NS
+from ..captures.inference import LATE, TICK_NS
 from ..core.errors import SpecError
 from ..core.numbers import given, in_short, percent
 from ..core.units import Quantity, QuantityError, format_quantity, parse_quantity

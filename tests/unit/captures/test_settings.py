@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from netwarp.captures import read_captures
-from netwarp.captures.sctp.settings import InferredSetting, infer_settings
+from netwarp.captures.inference import InferredSetting
+from netwarp.captures.sctp.settings import infer_settings
 from netwarp.core.errors import CaptureError
 from netwarp.engine.captures import explain_captures
 from netwarp.present.captures.explanation_words import explanation_text
@@ -22,6 +23,7 @@ LINUX = {
     "failover_threshold": 0,
     "association_max_retrans": 10,
     "init_attempts": 8,
+    "max_burst": 4,
 }
 
 
@@ -38,6 +40,7 @@ def inferred(files: list[Path]) -> dict[tuple[int, str], InferredSetting]:
         ("bundle", "a", ("p1",)),
         ("bundle", "b", ("p1",)),
         ("sctptestcut", "a", ("p1", "p2")),
+        ("sctptest", "a", ("p1",)),
     ],
 )
 def test_every_interval_holds_the_kernels_value(name: str, node: str, links: tuple[str, ...]) -> None:
@@ -107,6 +110,12 @@ def test_a_queue_that_the_sender_fills_is_no_sack_delay() -> None:
     """Longer than 500 ms no SACK is put off (RFC 9260 6.2)."""
     found = inferred(recorded("sctptest", "a", ("p1",)))
     assert not [each for each in found.values() if each.name == "sack_delay"]
+
+
+def test_bursts_of_several_send_calls_bound_max_burst_above_only() -> None:
+    """As a SACK makes room in the send buffer, the next send call makes a burst of its own, at the same instant."""
+    (burst,) = [each for each in inferred(recorded("sctptest", "a", ("p1",))).values() if each.name == "max_burst"]
+    assert (burst.low, burst.high) == (None, 10)
 
 
 def test_a_timer_of_a_queue_that_grew_is_no_floor() -> None:

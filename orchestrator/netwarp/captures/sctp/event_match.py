@@ -13,9 +13,9 @@ import numpy as np
 
 from ...core.numbers import in_short
 from ...core.wire import HEARTBEAT, HEARTBEAT_ACK, SACK, chunk_name
+from ..inference import MS
 from ..native import UNKNOWN
 from .association import Association
-from .t3_waits import MS
 from .transmissions import NEVER
 
 WITHIN_NS = 50 * MS

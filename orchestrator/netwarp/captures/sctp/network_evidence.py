@@ -15,9 +15,9 @@ import numpy as np
 
 from ...core.wire import COOKIE_ACK, COOKIE_ECHO, INIT, INIT_ACK
 from ..hop_joins import NOWHERE, match_packets
+from ..inference import MS
 from ..native import Rows
 from .association import Association
-from .t3_waits import MS
 from .transmissions import NEVER
 
 EDGE_NS = 1 * MS

@@ -1,8 +1,7 @@
 """Settings of an association's two ends, inferred from its packets.
 
 Each is an interval that holds what the packets permit, with the packets that show it. Nothing is guessed: what the
-capture does not bound is left open. Timers: a kernel's timer is late, never early, by up to one tick and an eighth of
-its length (Linux' timer wheel); one that counts ticks of 10 ms, as usrsctp's, is early by up to a tick.
+capture does not bound is left open.
 """
 
 from __future__ import annotations
@@ -25,13 +24,25 @@ from ...core.wire import (
     SACK,
 )
 from ..capture import Capture
+from ..inference import (
+    AT_ONCE_NS,
+    GROWS,
+    LATE,
+    MS,
+    TICK_NS,
+    InferredSetting,
+    Wait,
+    floor_of,
+    in_seconds,
+    timer_bounds,
+    timer_setting,
+)
 from ..native import Bools, Ints
 from .association import Association
-from .t3_waits import AT_ONCE_NS, LATE, MS, TICK_NS, Wait, asked_for_ns, t3_waits, timer_bounds
+from .bursts import max_burst
+from .t3_waits import asked_for_ns, t3_waits
 from .transmissions import NEVER
 
-FLOOR = 1.5  # A timer longer than the round trips ask for by this factor is its floor
-GROWS = 1.6  # Of two timers in a row: less is no doubling, even if the first was late and the second was not
 SETTLED_RTO_NS = 1_000_000_000  # RTO.Min of RFC 9260 16
 ENOUGH = 5
 MOST_SACK_DELAY_NS = 500 * MS  # RFC 9260 6.2: no SACK is put off for longer
@@ -40,26 +51,9 @@ OPEN = (None, None)
 LINUX = {
     "rto_initial": 3.0, "rto_min": 1.0, "rto_max": 60.0, "sack_delay": 0.2, "sack_frequency": 2.0,
     "heartbeat_interval": 30.0, "association_max_retrans": 10.0, "failover_threshold": 0.0, "init_attempts": 8.0,
-    "init_max_timeout": 60.0,
+    "init_max_timeout": 60.0, "max_burst": 4.0,
 }  # fmt: skip
 """The kernel's own values, in s or a count (net/sctp/protocol.c, sctp_defaults_init(); the threshold is pf_retrans)."""
-
-
-@dataclasses.dataclass(frozen=True)
-class InferredSetting:
-    """What the packets say of one setting of one end.
-
-    end: 0 (the initiator) or 1. name: as in docs/spec.md. low, high: in s or a count; None: not bounded on that side.
-    because: a sentence. times_ns: of the packets that show it, as captured.
-    """
-
-    end: int
-    name: str
-    low: float | None
-    high: float | None
-    unit: str
-    because: str
-    times_ns: tuple[int, ...] = ()
 
 
 def infer_settings(capture: Capture, flow: int) -> list[InferredSetting]:
@@ -75,31 +69,19 @@ def infer_settings(capture: Capture, flow: int) -> list[InferredSetting]:
         result += _acknowledging(other, end)
         result += _heartbeat_interval(mine, waits, end)
         result += _initial_window(mine, end)
+        result += max_burst(mine, end)
     return result
-
-
-def _seconds(bounds: tuple[float | None, float | None]) -> tuple[float | None, float | None]:
-    low, high = (None if bound is None else max(bound, 0.0) / 1e9 for bound in bounds)
-    return low, high
 
 
 def _rto(association: Association, waits: Sequence[Wait], end: int) -> Iterator[InferredSetting]:
     first = [wait for wait in waits if wait.doublings == 0]
     measured = [wait for wait in first if wait.sampled]
-    if measured:
-        shortest = min(measured, key=lambda wait: wait.most_ns)
-        low, high = shortest.rto_ns
-        if low > FLOOR * asked_for_ns(association, shortest):
-            what = "T3 expired later than its round trips ask for"
-            same = [shortest, *(wait for wait in measured if wait is not shortest and wait.rto_ns[0] <= high)]
-            yield _setting(end, "rto_min", low, high, what, same)
-        else:
-            yield _setting(end, "rto_min", None, high, "T3 expired as early as that", [shortest])
+    yield from floor_of(end, "T3", measured, lambda wait: (asked_for_ns(association, wait), 0.0))
     unmeasured = [wait for wait in first if not wait.sampled]
     if unmeasured and not _init_gaps(association, end):
         low, high = max(w.rto_ns[0] for w in unmeasured), min(w.rto_ns[1] for w in unmeasured)
         what = "T3 of a path without a round-trip sample (if the end takes none from the handshake: Linux does not)"
-        yield _setting(end, "rto_initial", low, high, what, unmeasured)
+        yield timer_setting(end, "rto_initial", (low, high), what, unmeasured)
     capped = [
         later
         for earlier, later in _in_a_row(waits)
@@ -107,10 +89,10 @@ def _rto(association: Association, waits: Sequence[Wait], end: int) -> Iterator[
     ]
     if capped:
         low, high = max(wait.rto_ns[0] for wait in waits), min(wait.rto_ns[1] for wait in capped)
-        yield _setting(end, "rto_max", low, high, "T3 expired after less than twice the time before", capped)
+        yield timer_setting(end, "rto_max", (low, high), "T3 expired after less than twice the time before", capped)
     elif any(wait.doublings for wait in waits):
         longest = max(waits, key=lambda wait: wait.least_ns)
-        yield _setting(end, "rto_max", longest.rto_ns[0], None, "T3 expired as late as that", [longest])
+        yield timer_setting(end, "rto_max", (longest.rto_ns[0], None), "T3 expired as late as that", [longest])
 
 
 def _in_a_row(waits: Sequence[Wait]) -> Iterator[tuple[Wait, Wait]]:
@@ -124,16 +106,6 @@ def _in_a_row(waits: Sequence[Wait]) -> Iterator[tuple[Wait, Wait]]:
                     and (0 < later.time_ns - earlier.time_ns <= later.most_ns + TICK_NS)
                 ):
                     yield earlier, later
-
-
-def _setting(
-    end: int, name: str, low_ns: float | None, high_ns: float | None, because: str, waits: Sequence[Wait]
-) -> InferredSetting:
-    low, high = _seconds((low_ns, high_ns))
-    if low is not None and high is not None and low > high:
-        low, high = None, None
-        because += "; they contradict each other"
-    return InferredSetting(end, name, low, high, "s", because, tuple(wait.time_ns for wait in waits[:10]))
 
 
 def _init_gaps(association: Association, end: int) -> list[int]:
@@ -154,13 +126,13 @@ def _initiation(association: Association, end: int) -> Iterator[InferredSetting]
     gaps = _init_gaps(association, end)
     shown = tuple(times[:10].tolist())
     if gaps:
-        low, high = _seconds(timer_bounds(gaps[0], gaps[0]))
+        low, high = in_seconds(timer_bounds(gaps[0], gaps[0]))
         yield InferredSetting(end, "rto_initial", low, high, "s", "an INIT without answer was sent again", shown[:2])
     # over several addresses of the peer the timer doubles when all have been asked (net/sctp: sctp_cmd_t1_timer_update)
     one_address = len(np.unique(chunks["path"][columns.of_type(INIT)])) == 1
     for shorter, longer in itertools.pairwise(gaps[1:] if one_address else []):
         if longer < 2 * timer_bounds(shorter, shorter)[0]:
-            low, high = _seconds(timer_bounds(longer, longer))
+            low, high = in_seconds(timer_bounds(longer, longer))
             what = "an INIT's timer that was not twice as long as the one before it"
             yield InferredSetting(end, "init_max_timeout", low, high, "s", what, shown)
             break
@@ -257,7 +229,7 @@ def _given_up(
 @dataclasses.dataclass(frozen=True)
 class Answers:
     """SACKs that say nothing but that new data came, one value each: number of packets, times since the first and the
-    last of them, all on one path.
+    last of them, all on one path; alone: none met a queue of the connection's own before the capture's far side.
     """
 
     time_ns: Ints
@@ -265,6 +237,7 @@ class Answers:
     packets: Ints
     since_first_ns: Ints
     since_last_ns: Ints
+    alone: Bools
 
     def of(self, chosen: Bools) -> Answers:
         """Some of them."""
@@ -289,15 +262,17 @@ def _answers(association: Association, end: int) -> Answers | None:
     np.maximum.at(highest, by, sent.rows["path"][lone])
     plain = reports.is_sack & (number > 0) & ~reports.has_gaps & ~_with_others(association, end)
     plain &= (lowest == highest) & (reports.path == lowest) & (reports.time_ns >= last_ns)
+    alone = np.ones(count, dtype=np.bool_)
     if association.point != "receiver":  # what follows closely may have waited in a queue
         begins = np.sort(sent.rows["time_ns"])
-        plain &= first_ns - begins[np.maximum(np.searchsorted(begins, first_ns) - 1, 0)] > ALONE_NS
+        alone = first_ns - begins[np.maximum(np.searchsorted(begins, first_ns) - 1, 0)] > ALONE_NS
     again = reports.acked_by[sent.unit[sent.repeated]]
     plain[again[again < count]] = False
     plain[1:] &= ~reports.has_gaps[:-1]
     plain[reports.duplicate_by] = False
     plain[0] = False  # the first data is acknowledged at once
-    every = Answers(reports.time_ns, reports.path, number, reports.time_ns - first_ns, reports.time_ns - last_ns)
+    since_first_ns, since_last_ns = reports.time_ns - first_ns, reports.time_ns - last_ns
+    every = Answers(reports.time_ns, reports.path, number, since_first_ns, since_last_ns, alone)
     return every.of(plain)
 
 
@@ -320,12 +295,13 @@ def _acknowledging(association: Association, end: int) -> Iterator[InferredSetti
             continue
         near, far = round_trip
         margin = max(far - near, AT_ONCE_NS)
-        waited = mine.since_last_ns > far + margin + 3 * MS
-        late = mine.of(waited & (mine.packets == 1))
+        busy = max(_busy_ns(mine.of(mine.alone)) - far, 0)
+        waited = mine.since_last_ns > far + max(margin, busy) + 3 * MS
+        late = mine.of(waited & mine.alone & (mine.packets == 1))
         if len(late.path) < 2 and association.point == "receiver":
-            late = mine.of(waited)
+            late = mine.of(waited & mine.alone)
         order = np.argsort(late.since_last_ns, kind="stable")
-        if len(order) > 1:
+        if len(order) >= (ENOUGH if busy > margin + 3 * MS else 2):
             typical, above = (int(order[len(order) * fifths // 5]) for fifths in (1, 4))
             least_ns, _ = timer_bounds(float(late.since_last_ns[typical] - far), 0)
             if late.since_last_ns[above] > LATE * late.since_last_ns[typical] + 2 * margin + TICK_NS:
@@ -340,7 +316,7 @@ def _acknowledging(association: Association, end: int) -> Iterator[InferredSetti
         prompt_ns += at_once.time_ns.tolist()
         clear &= far - near < AT_ONCE_NS
     if delays:
-        low, high = _seconds((max(each[0] for each in delays), min(each[1] for each in delays)))
+        low, high = in_seconds((max(each[0] for each in delays), min(each[1] for each in delays)))
         if low is not None and high is not None and low <= high:
             what = f"{counted(len(late_ns), 'SACK was', 'SACKs were')} sent late"
             yield InferredSetting(end, "sack_delay", low, high, "s", what, tuple(late_ns[:10]))
@@ -351,6 +327,12 @@ def _acknowledging(association: Association, end: int) -> Iterator[InferredSetti
     what = f"{counted(len(prompt), 'SACK')} at once, {percent(share, 2)} of them for {counted(usual, 'packet')}"
     if share >= 0.8 and (usual > 1 or (clear and not delays)):
         yield InferredSetting(end, "sack_frequency", usual, usual, "", what, tuple(prompt_ns[:10]))
+
+
+def _busy_ns(answers: Answers) -> int:
+    """How long the end took at most for SACKs of as many packets as it waits for: it puts none of those off."""
+    usual = int(np.bincount(answers.packets).argmax()) if len(answers.packets) else 0
+    return int(answers.since_last_ns[answers.packets == usual].max()) if usual > 1 else 0
 
 
 def _with_others(association: Association, end: int) -> Bools:
@@ -413,7 +395,7 @@ def _heartbeat_interval(association: Association, waits: Sequence[Wait], end: in
         longest, what = SETTLED_RTO_NS, "the path's RTO taken as at most 1 s (RFC 9260 16)"
         if first := [wait.most_ns for wait in waits if wait.doublings == 0]:
             longest, what = max(first), "the path's RTO as that of T3 expiries"
-    low, high = _seconds((timer_bounds(max(gaps), 0)[0] - 1.5 * longest, min(gaps) + TICK_NS))
+    low, high = in_seconds((timer_bounds(max(gaps), 0)[0] - 1.5 * longest, min(gaps) + TICK_NS))
     what = f"{counted(len(gaps), 'pause', 'pauses')} between heartbeats of an idle path; {what}"
     yield InferredSetting(end, "heartbeat_interval", low, high, "s", what, tuple(times[:10]))
 

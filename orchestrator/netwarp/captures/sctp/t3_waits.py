@@ -1,48 +1,11 @@
-"""Lengths of the retransmission timers (T3) that ran out, as the capture at their sender shows them.
-
-A kernel's timer is late, never early, by up to one tick and an eighth of its length (Linux' timer wheel). One that
-counts ticks, as usrsctp's, is early by up to a tick.
-"""
+"""Lengths of the retransmission timers (T3) that ran out, as the capture at their sender shows them."""
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
-from ...core.timer_wheel import LATENESS_RATIO
-from ..native import Ints
+from ..inference import AT_ONCE_NS, MOST_EXPIRIES, Wait, estimated_rto_ns, one_a_round_trip
 from .association import Association
-
-MS = 1_000_000
-LATE = 1 + LATENESS_RATIO
-TICK_NS = 10 * MS  # At 100 Hz, the slowest clock in use
-AT_ONCE_NS = 900_000  # An answer that took less than the shortest timer (1 ms) was not put off
-MOST_EXPIRIES = 1000
-
-
-@dataclasses.dataclass(frozen=True)
-class Wait:
-    """A T3 timer that ran out: between `least_ns` and `most_ns` long as seen. doublings: how often it had run out since
-    the last round-trip sample of its path; None: not known. sampled: there was one.
-    """
-
-    time_ns: int
-    path: int
-    least_ns: int
-    most_ns: int
-    doublings: int | None
-    sampled: bool
-
-    @property
-    def rto_ns(self) -> tuple[float, float]:
-        """The RTO that the timer was set to."""
-        return timer_bounds(self.least_ns, self.most_ns)
-
-
-def timer_bounds(least_ns: float, most_ns: float) -> tuple[float, float]:
-    """What a timer was set to that ran for so long."""
-    return max((least_ns - TICK_NS) / LATE, 0.0), float(most_ns + TICK_NS)
 
 
 def t3_waits(association: Association) -> list[Wait]:
@@ -55,6 +18,7 @@ def t3_waits(association: Association) -> list[Wait]:
     # what was sent again on another path before it was acknowledged does not move this path's timer
     moved = np.append(reports.moved, False)[reports.acked_by[sent.unit]]
     moved &= (sent.after < 0) | (moment[sent.after] > acked_at)
+    passed_at = reports.moment_of(np.searchsorted(reports.cumulative, sent.tsns))[sent.unit]
     samples, beats = association.rtt, association.heartbeats
     ours = beats.direction == association.direction
     result: list[Wait] = []
@@ -70,22 +34,29 @@ def t3_waits(association: Association) -> list[Wait]:
         if not len(here):
             continue
         reported = here[(acked_at[here] < at) & (acked_at[here] > since) & moved[here]]
-        start_ns = int(times[here[0]])
+        first: int | None = int(here[0])
         if len(reported):
             last = int(acked_at[reported].max())
             waiting = here[(moment[here] < last) & (acked_at[here] > last)]
             after = here[moment[here] > last]
-            if len(waiting):
-                start_ns = int(reports.time_ns[np.searchsorted(reports.moment, last)])
-            elif len(after):
-                start_ns = int(times[after[0]])
-            else:
+            if not len(waiting) and not len(after):
                 continue
+            first = None if len(waiting) else int(after[0])
+            start_ns = int(reports.time_ns[np.searchsorted(reports.moment, last)])
+        if first is not None:
+            start_ns = int(times[first])
+            earlier_here = np.flatnonzero(path[:first] == left)
+            # of what was moved here a timer may run already (Linux counts bytes in flight, not what the wire shows)
+            if sent.nth[first] > 0 and path[sent.before[first]] != left and len(earlier_here):
+                start_ns = int(times[earlier_here[-1]])
         heard = int(np.searchsorted(reports.moment, at)) - 1
         if heard >= 0 and at_ns - int(reports.time_ns[heard]) < AT_ONCE_NS:
             continue  # a report may have been the reason
         again_here = repeated[(path[repeated] == left) & (times[repeated] > start_ns) & (moment[repeated] < at)]
-        least_ns = at_ns - (int(times[again_here[-1]]) if len(again_here) else start_ns)
+        # Linux starts it anew as the cumulative TSN passes what was acknowledged by a gap block before, too
+        passed = passed_at[(path == left) & (moment < at) & (passed_at < at)]
+        restarted_ns = int(reports.time_ns[np.searchsorted(reports.moment, passed.max())]) if len(passed) else start_ns
+        least_ns = at_ns - max(start_ns, restarted_ns, int(times[again_here].max(initial=start_ns)))
         if at_ns - start_ns < int(samples.rtt_ns[samples.path == left].min(initial=at_ns - start_ns)):
             continue  # no timer is shorter than a round trip
         known = samples.time_ns[(samples.path == left) & (samples.time_ns <= start_ns)]
@@ -113,27 +84,5 @@ def asked_for_ns(association: Association, wait: Wait) -> float:
     times = np.concatenate([times, beats.answered_ns[ours]])
     order = np.argsort(times, kind="stable")
     rtts = np.concatenate([rtts, (beats.answered_ns - beats.time_ns)[ours]])[order]
-    largest = 0.0
-    for some in (rtts, rtts[::2], rtts[1::2], rtts[_one_a_round_trip(times[order], rtts)]):
-        smooth = variation = 0.0
-        for number, rtt in enumerate(some[-200:].tolist()):
-            if number:
-                variation += (abs(smooth - rtt) - variation) / 4
-                smooth += (rtt - smooth) / 8
-            else:
-                smooth, variation = rtt, rtt / 2
-        largest = max(largest, smooth + 4 * variation)
-    return largest
-
-
-def _one_a_round_trip(times: Ints, rtts: Ints) -> list[int]:
-    """The samples of a sender that measures one packet at a time (RFC 9260 6.3.1 C4). With a queue that grows they vary
-    far more than all of them do, and ask for a longer timer.
-    """
-    taken: list[int] = []
-    heard_ns = 0
-    for place, (time_ns, rtt_ns) in enumerate(zip(times.tolist(), rtts.tolist(), strict=True)):
-        if time_ns - rtt_ns >= heard_ns:
-            taken.append(place)
-            heard_ns = time_ns
-    return taken
+    every = (rtts, rtts[::2], rtts[1::2], rtts[one_a_round_trip(times[order], rtts)])
+    return max(estimated_rto_ns(some.tolist())[0] for some in every)

@@ -10,8 +10,7 @@ import numpy as np
 
 from ...core.units import counted
 from ..capture import Capture
-from ..sctp.settings import InferredSetting
-from ..sctp.t3_waits import timer_bounds
+from ..inference import InferredSetting, timer_bounds
 from .columns import SACK_PERMITTED, TIMESTAMP
 from .connection import TcpConnection, analyze_tcp
 

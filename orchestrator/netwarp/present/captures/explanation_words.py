@@ -13,7 +13,7 @@ MOST_MOMENTS = 40
 NAMES = {
     "sctp": (
         "rto_initial", "rto_min", "rto_max", "init_attempts", "init_max_timeout", "failover_threshold",
-        "association_max_retrans", "heartbeat_interval", "initial_window", "sack_delay", "sack_frequency",
+        "association_max_retrans", "heartbeat_interval", "initial_window", "max_burst", "sack_delay", "sack_frequency",
     ),
     "tcp": (
         "mss", "sack_permitted", "timestamps", "window_shift", "syn_timeout", "syn_retries", "initial_window",
