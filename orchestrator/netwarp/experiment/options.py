@@ -123,6 +123,7 @@ OPTIONS: dict[str, Option] = {
     "ppid": Option("ppid", _count("60", high=2**32 - 1), _SCTP),
     "lifetime": Option("lifetime_ns", quantity("time", example='"500 ms"', low=MS, high=86400 * S), _SCTP, _SENDER),
     "max_retransmissions": Option("max_retransmissions", _count("3"), _SCTP, _SENDER),
+    "any_address": Option("any_address", _SWITCH, _SCTP),
     "connect": Option("connect", Field("choice", '"connectx"', choices=("connect", "connectx")), _SCTP, _SENDER),
     "pacing_rate": Option(
         "pacing_rate_bit_s", quantity("rate", example='"2 Mbit/s"', low=8, high=10**12), ("tcp",), _SENDER

@@ -223,6 +223,7 @@ class SenderKeys(TypedDict, total=False):
     ppid: int  # 60
     lifetime: str  # "500 ms"
     max_retransmissions: int  # 3
+    any_address: bool  # true
     connect: Literal["connect", "connectx"] | str  # "connectx"
     pacing_rate: str  # "2 Mbit/s"
     interval: str  # "1 s"
@@ -262,6 +263,7 @@ class ReceiverKeys(TypedDict, total=False):
     path_mtu: str  # "1280 B"
     unordered: bool  # true
     ppid: int  # 60
+    any_address: bool  # true
     connect_deadline: str  # "30 s"
     stall_deadline: str  # "30 s"
 
@@ -750,6 +752,7 @@ class Sender(Key):
     ppid: Key
     lifetime: Key
     max_retransmissions: Key
+    any_address: Key
     connect: Key
     pacing_rate: Key
     interval: Key
@@ -789,6 +792,7 @@ class Receiver(Key):
     path_mtu: Key
     unordered: Key
     ppid: Key
+    any_address: Key
     connect_deadline: Key
     stall_deadline: Key
 

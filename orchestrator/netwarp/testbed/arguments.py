@@ -50,7 +50,7 @@ def sender_file(arch: str) -> str:
     return f"sender-{arch}"
 
 
-BY_THE_TESTBED = frozenset({"tracepoints", "arch", "bare", "initial_window_packets", "quick_ack"})
+BY_THE_TESTBED = frozenset({"tracepoints", "arch", "bare", "initial_window_packets", "quick_ack", "any_address"})
 """Options of an app in the spec that are no arguments of it."""
 
 
@@ -97,6 +97,8 @@ def receiver_arguments(flow: Flow, layout: Layout, token: int, t0_file: str = ""
     # a subflow to another address finds a listener only if that is bound to any; to any of IPv6 takes IPv4's too
     if flow.protocol == "mptcp" and len(addresses) > 1:
         addresses = ["::"] if IPV6 in map(family_of, addresses) else []
+    if flow.receiver_options.get("any_address"):
+        addresses = []
     for address in addresses:
         arguments += ["--bind", address]
     for address in sender_addresses(flow, layout):
@@ -133,7 +135,7 @@ def _duplex(flow: Flow, role: str) -> list[str]:
 def sender_arguments(flow: Flow, layout: Layout, token: int) -> list[str]:
     """The arguments of `sender`, without the program's name."""
     arguments = ["--protocol", flow.protocol, "--port", str(flow.port), "--token", str(token)]
-    for address in sender_addresses(flow, layout):
+    for address in [] if flow.sender_options.get("any_address") else sender_addresses(flow, layout):
         arguments += ["--bind", address]
     for address in receiver_addresses(flow, layout):
         arguments += ["--to", address]
