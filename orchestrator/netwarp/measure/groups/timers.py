@@ -37,6 +37,8 @@ from ...store.ndjson import last, of_kind
 from ..flow_packets import FlowPackets
 from ..models.failover_inputs import failover_settings
 from ..observation import FlowObservation
+from .reports import report_metrics
+from .tail_probes import unprobed_timeouts
 
 TOLD_NS = 2000
 """The application is told of a change, and reads the clock, a little after what the kernel sends because of it."""
@@ -78,6 +80,7 @@ def timer_metrics(observation: FlowObservation) -> dict[str, float | None]:
         "aborts": None if as_asked else float(aborts),
         "unclosed_ends": None if as_asked else unclosed_ends(sender, receiver),
         **repair_metrics(observation, sender),
+        **report_metrics(observation),
     }
     if observation.flow.program is None:
         metrics |= _promises(observation, sender)
@@ -262,7 +265,11 @@ def repair_metrics(observation: FlowObservation, sender: FlowPackets) -> dict[st
         if observation.flow.program is None:
             metrics["unfounded_path_failures"] = float(_unfounded_failures(observation, sender))
         return metrics
-    metrics = {"overtaken_wait_s": _overtaken_wait_ns(sender) / 1e9}
+    unprobed = unprobed_timeouts(sender)
+    metrics = {
+        "overtaken_wait_s": _overtaken_wait_ns(sender) / 1e9,
+        "unprobed_timeouts": None if unprobed is None else float(unprobed),
+    }
     if protocol == "mptcp":
         metrics["reinjection_wait_s"] = _reinjection_wait_ns(sender) / 1e9
     return metrics
