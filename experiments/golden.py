@@ -1,6 +1,7 @@
 """Keeps what a kernel did in this experiment, checks another run against it, and writes the table of the README.
 
-golden.py keep RUN      kernels/<release>.json: the verdicts, and a hash of each cell's captures; then the table
+golden.py keep RUN      kernels/<release>.json: the verdicts, and a hash of each cell's captures; then the table.
+                        Of a part of the experiment: the rest stays
 golden.py check RUN     are the captures those of the same kernel there? status 1: no, 77: none is there
 golden.py compare RUN   the statements on which the kernel is judged otherwise than one that is kept there
 golden.py               writes the table of README.md again
@@ -41,6 +42,7 @@ END = "<!-- end of the table -->"
 PAGE = HERE.parent / "docs" / "referee.md"
 """The page that counts them."""
 HOLDS = "holds"
+NOT_TESTED = "not tested"
 AT_ONCE_S = 1e-5
 WIDTH = 158
 Kept = dict[str, Any]
@@ -82,6 +84,19 @@ def kernels(name: str) -> list[Kept]:
     return sorted(kept, key=lambda each: [int(number) for number in each["release"].split(".")])
 
 
+def with_the_rest(did: Kept) -> Kept:
+    """With what is kept of the same kernel where a part of an experiment was run; without what nothing tested."""
+    kept = next((each for each in kernels(did["experiment"]) if each["kernel_sha256"] == did["kernel_sha256"]), None)
+    claims = {
+        name: kept["claims"].get(name, row) if kept and row["verdict"] == NOT_TESTED else row
+        for name, row in did["claims"].items()
+    }
+    did = did | {"claims": {name: row for name, row in claims.items() if row["verdict"] != NOT_TESTED}}
+    if kept and kept["captures"].keys() - did["captures"].keys():
+        return did | {"tables": kept["tables"], "captures": kept["captures"] | did["captures"]}
+    return did
+
+
 def differing(did: Kept) -> list[str] | None:
     """The cells whose captures are not those that are kept of the same kernel; None: nothing is kept of it."""
     for kept in kernels(did["experiment"]):
@@ -97,7 +112,7 @@ def disagreements(did: Kept) -> list[str]:
     for name, row in did["claims"].items():
         others = {each["release"]: each["claims"].get(name) for each in kernels(did["experiment"])}
         said = {release: there for release, there in others.items() if there and there["verdict"] != row["verdict"]}
-        if said and row["verdict"] != "not tested":
+        if said and row["verdict"] != NOT_TESTED:
             kept = ", ".join(f"{release} {there['verdict']} {number(there)}" for release, there in said.items())
             lines.append(f"{name}: {row['verdict']} {number(row)}; Linux {kept}")
     return lines
@@ -147,7 +162,7 @@ def short(text: str) -> str:
 
 def verdict(row: Row | None) -> str:
     """A cell of the table."""
-    if row is None or row["verdict"] == "not tested":
+    if row is None or row["verdict"] == NOT_TESTED:
         return "-"
     return {HOLDS: HOLDS, "does not hold": "**differs**"}.get(row["verdict"], row["verdict"])
 
@@ -215,7 +230,7 @@ def main() -> int:
             did = what_it_did(Path(run))
             place = HERE / did["experiment"] / "kernels"
             place.mkdir(exist_ok=True)
-            (place / f"{did['release']}.json").write_text(json.dumps(did, indent=0) + "\n")
+            (place / f"{did['release']}.json").write_text(json.dumps(with_the_rest(did), indent=0) + "\n")
         case ["check", run]:
             did = what_it_did(Path(run))
             wrong = differing(did)

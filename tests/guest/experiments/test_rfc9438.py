@@ -1,4 +1,4 @@
-"""Average windows under periodic losses, two short cells of experiments/rfc9438: the models in round trips hold."""
+"""Short cells of experiments/rfc9438: average windows have the models' round trips, and slow start ends by HyStart."""
 
 from __future__ import annotations
 
@@ -20,3 +20,13 @@ def test_an_epoch_has_as_many_round_trips_as_the_rules_give(checkout: Checkout, 
         assert found[algorithm]["loss_events"] >= 100
         off = 2 / found[algorithm]["window_at_loss_packets"]  # of whole packets
         assert found[algorithm]["window_decrease_ratio"] == pytest.approx(ratio, abs=off)
+
+
+def test_slow_start_ends_on_the_wire_where_the_kernel_says_so(checkout: Checkout, tmp_path: Path) -> None:
+    """The threshold is 12.5 ms; the eighth ACK of 160 packets ends it."""
+    steps = [word for more in ("12.3", "12.7") for word in ("--where", f"start=100 + {more} ms")]
+    run = checkout.run_spec(tmp_path, SPEC, "--only", "hystart", *steps, "--jobs", "1", "--no-report")
+    found = {row["start"]: metrics for row, metrics in run.measured()}
+    below, above = found["100 + 12.3 ms"], found["100 + 12.7 ms"]
+    assert (below["start_grown_ratio"], below["start_told_packets"]) == (2, 0)
+    assert above["start_flight_packets"] == above["start_told_packets"] in (168, 169)
