@@ -43,8 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="run the schedules that an earlier exploration kept, on this kernel, instead of new ones",
     )  # fmt: skip
     parser.add_argument(
-        "--beside", type=Path, metavar="DIR",
-        help="say how many lines an earlier exploration reached, a plain one for example, and the functions it did not",
+        "--beside", action="append", default=[], type=Path, metavar="DIR",
+        help="of an earlier exploration (a plain one, say) or of netwarp selftest --out: say what that reached, and "
+        "draw its curve beside this one's (again for more)",
     )  # fmt: skip
     parser.add_argument("--only", action="append", default=[], metavar="EXPERIMENT", help="only cells of this one")
     parser.add_argument("--where", action="append", default=[], metavar="FACTOR=LEVEL", help="as of netwarp run")
@@ -57,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Explore; 0: nothing found, 1: findings, 2: wrong arguments, 77: no such kernel."""
     from ..engine.explore import explore  # here: `netwarp kernel list` does without a second of imports
+    from ..engine.explore_curves import draw_curves
     from .progress import TerminalProgress
     from .run import pairs
 
@@ -67,12 +69,12 @@ def run(args: argparse.Namespace) -> int:
             where=pairs(args.where, "--where"), sets=dict(pairs(args.set, "--set")), jobs=args.jobs, out=args.out,
             progress=progress,
         )  # fmt: skip
+    drawn = draw_curves(found.path, args.beside)
     if args.json:
         print(json.dumps(json.loads((found.path / "explore.json").read_bytes())))
     else:
-        print(
-            "\n".join([*summary(found), *([] if args.beside is None else beside(found, args.beside)), str(found.path)])
-        )
+        others = [line for place in args.beside for line in beside(found, place)]
+        print("\n".join([*summary(found), *others, f"curve: {drawn}", str(found.path)]))
     return EXIT_FOUND if found.findings else 0
 
 

@@ -28,6 +28,7 @@ from ..experiment import AnyExperiment, Spec, load_experiment
 from ..exploration.changes import Change, PacketChange, as_json, from_json, named
 from ..exploration.corpus import Entry, Reached, choose
 from ..exploration.counters import Function, counts, lines_of, read_kept, with_counts
+from ..exploration.coverage_files import counted_objects, notes_of, write_curve, write_functions
 from ..exploration.found import Finding, Step
 from ..exploration.minimise import minimised
 from ..exploration.mutation import Parent, mutated
@@ -37,8 +38,7 @@ from ..exploration.specs import EXPLORED, cell_of, root_of, text_of
 from ..guestkernel import KernelBuild, load_recipe
 from ..guestkernel.build import find_build
 from ..guestkernel.cache import find_named
-from ..guestkernel.coverage import NOTES, label_of
-from ..guestkernel.variant import KEPT
+from ..guestkernel.coverage import label_of
 from ..plan.schedules import undisturbed
 from ..plan.types import Level, Plan, PlannedFactor
 from ..results import Results
@@ -119,8 +119,12 @@ def explore(
     with locked(directory):
         try:
             search = _Search(spec, plan, directory, backend, build, files, seed, jobs, progress)
-            if plain or again is not None:
-                search.queue = _plain(search) if again is None else _again(search, Path(again))
+            if again is not None:
+                schedules = list(_again(search, Path(again)))
+                search.first = sorted({root for root, _ in schedules}) or search.first
+                search.queue = iter([each for each in schedules if each[1]])
+            elif plain:
+                search.queue = _plain(search)
             try:
                 search.run(cells, budget_s)
                 if small:
@@ -145,7 +149,7 @@ def _kernel(files: Sequence[str], name: str) -> KernelBuild:
         raise BackendUnavailable(
             f"the kernel {wanted} is not built; {command('kernel', 'build')} {' '.join(words)} builds it (minutes)"
         )
-    if not (build.binary.parent / KEPT).is_dir():
+    if not notes_of(build).is_dir():
         raise BackendUnavailable(f"the kernel {wanted} counts no lines; `netwarp kernel build --coverage` makes one")
     return build
 
@@ -168,9 +172,10 @@ class _Search:
         self.spec, self.plan, self.run_dir, self.backend, self.build = spec, plan, run, backend, build
         self.seed, self.progress = seed, progress
         self.jobs = jobs or len(os.sched_getaffinity(0))
-        self.notes = build.binary.parent / KEPT
-        counted_files = [p.relative_to(self.notes).with_suffix(".c") for p in sorted(self.notes.rglob(NOTES))]
-        self.objects = [str(c.with_suffix("")) for c in counted_files if any(c.match(pattern) for pattern in files)]
+        self.notes = notes_of(build)
+        self.objects = [
+            each for each in counted_objects(build) if any(Path(f"{each}.c").match(pattern) for pattern in files)
+        ]
         if not self.objects:
             raise SpecError(f"--files: {build.release}+{build.variant} counts no lines of {', '.join(files)}")
         self.roots = [root_of(spec, cell) for cell in plan.cells]
@@ -188,11 +193,13 @@ class _Search:
         self.started = time.monotonic()
         self.queue: Iterator[tuple[int, tuple[Change, ...]]] | None = None
         """The schedules to try, in this order; None: they are drawn."""
+        self.first: Sequence[int] = range(len(self.roots))
+        """The roots to run."""
 
     # ---------------------------------------------------------------------------------------------- generations
     def run(self, cells: int | None, budget_s: float | None) -> None:
         """Generation after generation, until the budget is used up."""
-        first = [(number, ()) for number in range(len(self.roots))]
+        first: list[tuple[int, tuple[Change, ...]]] = [(number, ()) for number in self.first]
         self._generation(first)
         while (cells is None or self.done < cells) and (budget_s is None or time.monotonic() - self.started < budget_s):
             size = GENERATION if cells is None else min(GENERATION, cells - self.done)
@@ -328,7 +335,8 @@ class _Search:
     def _wrongs(
         self, root: int, changes: tuple[Change, ...], cell: Cell, seen: Seen, results: Results
     ) -> Iterator[Wrong]:
-        yield from wrongs(seen, self.seen_roots.get(root, seen), changes)
+        given = (*self.roots[root].given, *changes)
+        yield from wrongs(seen, self.seen_roots.get(root, seen), given)
         yield from broken(self.plan, results, cell, changes)
 
     def _point(self) -> None:
@@ -401,12 +409,8 @@ class _Search:
         """What was reached and found, as files. Also of a search that did not end, whose findings stay large."""
         if not self.curve:
             return
-        rows = ["file,function,first_line,calls,lines,lines_reached\n"]
-        rows += [f"{f.file},{f.name},{f.first_line},{f.calls},{len(f.lines)},{f.reached}\n" for f in self.functions]
-        (self.run_dir.root / "functions.csv").write_text("".join(rows))
-        names = Step.__struct_fields__
-        curve = [",".join(names), *(",".join(str(getattr(step, name)) for name in names) for step in self.curve)]
-        (self.run_dir.root / "coverage.csv").write_text("\n".join(curve) + "\n")
+        write_functions(self.run_dir.root, self.functions)
+        write_curve(self.run_dir.root, self.curve)
         write_json(
             self.run_dir.root / "explore.json",
             {
@@ -473,7 +477,7 @@ def _plain(search: _Search) -> Iterator[tuple[int, tuple[Change, ...]]]:
 
 
 def _again(search: _Search, place: Path) -> Iterator[tuple[int, tuple[Change, ...]]]:
-    """The schedules of an earlier exploration, each once. Raises StoreError, SpecError."""
+    """The schedules of an earlier exploration, each once, roots among them. Raises StoreError, SpecError."""
     told = read_json(place / "explore.json", dict[str, Any])
     if (told.get("format"), told.get("spec")) != (FORMAT, search.plan.name):
         raise SpecError(f"{place}: is no exploration of {search.plan.name}")
@@ -481,6 +485,6 @@ def _again(search: _Search, place: Path) -> Iterator[tuple[int, tuple[Change, ..
     for each in (*told["corpus"], *told["findings"]):
         changes = from_json(each["changes"])
         key = (int(each["root"]), named(changes))
-        if changes and key not in seen and key[0] < len(search.roots):
+        if key not in seen and key[0] < len(search.roots):
             seen.add(key)
             yield key[0], changes

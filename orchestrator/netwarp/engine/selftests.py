@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import CellError, KernelError, SpecError
+from ..exploration.coverage_files import counted_objects, functions_of, write_functions
 from ..guestkernel import KernelBuild, build_kernel, load_recipe
 from ..guestkernel.cache import find_named
 from ..guestkernel.source import find_source, release_of
@@ -47,6 +48,8 @@ DEFAULT = (
     "lksctp:every.sh",
 )
 """Tests that need neither another machine nor a program from elsewhere."""
+COUNTERS = "counters.bin"
+"""What selftests/rest.sh leaves of a kernel that counts its lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,10 @@ def run_selftests(
             finished(number, result)
         return result
 
-    return SelftestRun(build, side_by_side(run, tests, jobs or os.cpu_count() or 1, guests), unbuilt)
+    results = side_by_side(run, tests, jobs or os.cpu_count() or 1, guests)
+    if objects := counted_objects(build):  # on other kernels no test leaves counters
+        write_functions(out, functions_of(sorted(out.glob(f"*/{COUNTERS}")), build, objects))
+    return SelftestRun(build, results, unbuilt)
 
 
 def side_by_side(

@@ -20,8 +20,17 @@ LOST = re.compile(r"timed out|reset|aborted|broken pipe|closed|not connected|unr
 """What a program says when its connection was given up. What it says of its settings is no finding."""
 OF_THE_BENCH = ("guest memory", "timeline", "start of ", "read-backs", "capture/", "spinning")
 """The beginnings of checks that say something of the cell's circumstances, not of the protocol."""
-THRESHOLDS = re.compile(r"_retrans$|_retransmits$|^init_|retries|cookie_life|^close$|^reconnect$|overflow|linear")
+THRESHOLDS = re.compile(r"_retrans$|_retransmits$|^init_|retries|cookie_life|^reconnect$|overflow|linear|^loss$")
 """Settings that make a connection give up sooner, by their names."""
+RECOVERY = re.compile(r"tcp_(early_retrans|recovery|sack|frto|thin_linear_timeouts|syncookies|fastopen)$|^congestion$")
+LOSES = re.compile(r"^(loss|jitter|queue|mtu|duplicate|corrupt)$")
+MODELLED = (
+    "first_retransmission_as_theory", "new_data_as_theory", "notification_as_theory", "unreachable_as_theory",
+    "outage_as_theory",
+)  # fmt: skip
+"""Metrics that are 0 where the kernel moves data, or tells of a path, at another time than the failover model says."""
+GIVES_UP = ("lifetime", "max_retransmissions", "stop")
+"""Settings by which a sender does not send all."""
 FEW_LOSSES, MANY_LOSSES = 2, 6
 """With more than so many a timeout that doubles from 1 s on reaches a program's deadline of 200 s by itself."""
 CLOSED_WITHIN_NS = 600_000_000_000
@@ -59,7 +68,7 @@ class Seen:
 
 
 def wrongs(seen: Seen, root: Seen, changes: Sequence[Change]) -> Iterator[Wrong]:
-    """Everything that is wrong with a cell. root: the cell without changes."""
+    """Everything that is wrong with a cell. root: the cell without changes. changes: with what is given of the root."""
     said = list(_splats(seen))
     yield from said
     if not said:  # a splat is the reason of the end, too
@@ -118,17 +127,22 @@ def _numbers(text: str) -> dict[str, int]:
 def _delivery(seen: Seen, changes: Sequence[Change]) -> Iterator[Wrong]:
     """By the analyser's metrics, which say nothing of cells that did not complete."""
     for (flow, metric), value in seen.values.items():
+        if metric in MODELLED and not value and _modelled(changes):
+            yield Wrong("promise", f"flow {flow}: the failover model says another time: {metric} is 0", metric)
         if not value or flow.endswith(BACK):  # SCTP has no half-closed state: the sender's close ends that direction
             continue
         aborted = bool(seen.values.get((flow, "aborts"), 0.0))
         text = f"flow {flow}: {metric} is {value:g}"
         if metric == "undelivered_bytes" and not aborted and not _may_drop(changes):
             yield Wrong("payload", f"{text}, and no end aborted", metric)
-        elif metric == "data_on_failed_path_packets" or (
-            metric == "unfounded_path_failures" and _all_seen(changes) and not _may_drop(changes)
+        elif (
+            metric in ("data_on_failed_path_packets", "window_excess_bytes")
+            or (metric == "unreported_chunks" and _all_seen(changes))
+            or (metric == "unprobed_timeouts" and _all_seen(changes) and not _otherwise(changes))
+            or (metric == "unfounded_path_failures" and _all_seen(changes) and not _may_drop(changes))
         ):
             yield Wrong("promise", text, metric)
-        elif metric == "ends_disagree" and not aborted and mild(changes):
+        elif metric == "ends_disagree" and not aborted and mild(changes) and (flow, "objects") not in seen.values:
             yield Wrong("promise", f"{text}, and no end aborted", metric)
         elif metric == "aborts" and mild(changes) and not _again(changes):
             yield Wrong("promise", f"{text} after few losses", metric)
@@ -136,7 +150,12 @@ def _delivery(seen: Seen, changes: Sequence[Change]) -> Iterator[Wrong]:
 
 def _again(changes: Sequence[Change]) -> bool:
     """True if packets come twice or late: one that comes when its end is closed is answered by a reset or an ABORT."""
-    return any(isinstance(change, PacketChange) and change.action != "drop" for change in changes)
+    return any(
+        change.action != "drop"
+        if isinstance(change, PacketChange)
+        else isinstance(change, SettingChange) and change.path[-1] in ("jitter", "duplicate")
+        for change in changes
+    )
 
 
 def _all_seen(changes: Sequence[Change]) -> bool:
@@ -146,10 +165,25 @@ def _all_seen(changes: Sequence[Change]) -> bool:
     )
 
 
+def _modelled(changes: Sequence[Change]) -> bool:
+    """True if the model of docs/failover.md has all of it: one link that is cut, and no other loss or fault."""
+    faults = [change.table for change in changes if isinstance(change, FaultChange)]
+    others = [change for change in changes if not isinstance(change, FaultChange)]
+    return [fault["action"] for fault in faults] == ["cut"] and all(
+        isinstance(change, SettingChange) and not (change.path[0] == "link" and LOSES.search(change.path[-1]))
+        for change in others
+    )
+
+
+def _otherwise(changes: Sequence[Change]) -> bool:
+    """True if hosts are told to recover otherwise than by default."""
+    return any(isinstance(change, SettingChange) and RECOVERY.search(change.path[-1]) for change in changes)
+
+
 def _may_drop(changes: Sequence[Change]) -> bool:
     """True if the schedule lets the sender give messages up (PR-SCTP), or ends a program."""
     return any(
-        isinstance(change, SettingChange) and change.path[-1] in ("lifetime", "max_retransmissions", "close")
+        isinstance(change, SettingChange) and (change.path[-1] in GIVES_UP or change.value == "abort")
         for change in changes
     ) or any("restart" in change.text for change in changes)
 
@@ -161,6 +195,9 @@ def _lost(changes: Sequence[Change]) -> int:
 def mild(changes: Sequence[Change]) -> bool:
     """True if a schedule is no reason to give a connection up: few packets lost, no fault, no lower threshold."""
     others = [change for change in changes if not isinstance(change, PacketChange)]
-    lower = any(not isinstance(each, SettingChange) or THRESHOLDS.search(each.path[-1]) for each in others)
+    lower = any(
+        not isinstance(each, SettingChange) or THRESHOLDS.search(each.path[-1]) or each.value == "abort"
+        for each in others
+    )
     late = any(isinstance(change, PacketChange) and change.delay_ns >= 1_000_000_000 for change in changes)
     return _lost(changes) <= FEW_LOSSES and not lower and not late

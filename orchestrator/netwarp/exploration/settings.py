@@ -37,7 +37,11 @@ POOLS: Mapping[str, tuple[Value, ...]] = {
     "lifetime": ("20 ms", "200 ms", "2 s"),
     "max_retransmissions": (0, 1, 3),
     "connect": ("connect", "connectx"),
+    "any_address": (True,),
     "close": ("abort", "graceful"),
+    "separate_sends": (True,),
+    "no_fragments": (True,),
+    "window_clamp": ("4 KiB", "16 KiB"),
     "interval": ("1 ms", "20 ms", "200 ms", "1 s"),
     "initial_window": ("1 packets", "4 packets", "40 packets"),
     "quick_ack": (True,),
@@ -96,11 +100,14 @@ LINKS: Mapping[str, tuple[str, ...]] = {
     "queue": ("2 packets", "5 packets", "1000 packets"),
     "one_way_delay": ("1 ms", "10 ms", "100 ms", "400 ms"),
     "mtu": ("600 B", "1000 B", "1280 B"),
+    "loss": ("2 %", "10 %"),
+    "jitter": ("5 ms", "30 ms"),
     "family": ("ipv6",),
 }
 FLOWS: Mapping[str, tuple[str, ...]] = {
     "message_size": ("1 B", "20 B", "200 B", "1000 B", "3 kB", "20 kB"),
     "bytes": ("1 kB", "6 kB", "30 kB", "100 kB"),
+    "stop": ("100 ms", "400 ms", "3 s"),
 }
 
 

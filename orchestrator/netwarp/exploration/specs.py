@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from ..experiment.load import parse_spec
 from ..experiment.toml_writer import toml_text
 from ..plan.make import make_plan
 from ..plan.replay import replay_spec
-from .changes import Change, Document, changed, named
+from .changes import Change, Document, FaultChange, SettingChange, changed, named
 from .mutation import directions
 
 EXPLORED = "explored"
@@ -25,10 +25,13 @@ EXPLORED = "explored"
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A cell of the spec, and the document of a spec whose only cell it is."""
+    """A cell of the spec, and the document of a spec whose only cell it is. given: what the document says of events,
+    losses and settings, as changes: an oracle excuses by them what it excuses by changes of a schedule.
+    """
 
     cell: Cell
     document: Document
+    given: tuple[Change, ...] = ()
 
 
 def root_of(spec: Spec, cell: Cell) -> Root:
@@ -39,7 +42,29 @@ def root_of(spec: Spec, cell: Cell) -> Root:
     for link, side in directions(cell):
         if not cell.shapes[link, "forward" if side == "forward" else "backward"].packet_rules:
             document.setdefault("link", {}).setdefault(link, {}).setdefault(side, {}).setdefault("drop", [])
-    return Root(cell, document)
+    return Root(cell, document, tuple(_given(document, cell)))
+
+
+def _given(document: Document, cell: Cell) -> Iterator[Change]:
+    """What the document says of this cell: of its flows, links and nodes, which may be fewer than the document's."""
+    there = {
+        "link": [link.name for link in cell.links],
+        "flow": [flow.name for flow in cell.flows],
+        "node": [node.name for node in cell.nodes],
+    }
+    for name, table in document.get("event", {}).items():
+        yield FaultChange(name, {key: str(value) for key, value in table.items()})
+    for kind, names in there.items():
+        for name in names:
+            yield from _settings((kind, name), document.get(kind, {}).get(name, {}))
+
+
+def _settings(path: tuple[str, ...], table: Document) -> Iterator[SettingChange]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _settings((*path, key), value)
+        elif isinstance(value, str | int | bool):
+            yield SettingChange((*path, key), value)
 
 
 def cell_of(root: Root, spec: Spec, changes: Sequence[Change], builds: Callable[[str], GuestKernel]) -> Cell:

@@ -21,6 +21,8 @@ LATE = PacketChange("delay", "p1", "backward", 2, "SACK 1", 60_000_000)
 CUT = FaultChange("x1", {"action": "cut", "link": "p1", "at": "2 s", "for": "300 ms"})
 SHORT_LIVED = SettingChange(("flow", "f", "sender", "lifetime"), "20 ms")
 SMALL = SettingChange(("flow", "f", "receiver", "rcvbuf"), "4 KiB")
+LOSSY = SettingChange(("link", "p1", "loss"), "5 %")
+AWAY = FaultChange("x2", {"action": "address", "node": "b", "link": "p1", "at": "1 s", "for": "1 s"})
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +63,17 @@ def test_of_two_changes_of_one_place_the_later_one_counts():
     other = SettingChange(SMALL.path, "64 KiB")
     assert joined([LOST, SMALL], [other]) == (LOST, other)
     assert named([]) == "none"
+
+
+def test_what_a_root_has_of_faults_and_settings_excuses_as_changes_do():
+    spec = load_experiment("roots")
+    plan = make_plan(spec, only=["common"], where=[("protocol", "sctp"), ("root", "random losses")])
+    calm = make_plan(spec, only=["common"], where=[("protocol", "sctp"), ("root", "two paths")])
+    cut = make_plan(spec, only=["common"], where=[("protocol", "sctp"), ("root", "first link cut")])
+    given = [root_of(spec, each.cells[0]).given for each in (plan, calm, cut)]
+    assert [mild(each) for each in given] == [False, True, False]
+    assert SettingChange(("flow", "f", "sender", "close"), "graceful") in given[1]
+    assert [each.table["action"] for each in given[2] if isinstance(each, FaultChange)] == ["cut"]
 
 
 PACKETS = [
@@ -147,6 +160,14 @@ def seen(outcome=Outcome.COMPLETED, reason="", console="", texts=None, values=No
         (seen(values={("f", "undelivered_bytes"): 100.0}), [CUT], "payload"),
         (seen(values={("f", "undelivered_bytes"): 100.0, ("f", "aborts"): 1.0}), [CUT], None),
         (seen(values={("f", "aborts"): 1.0}), [LOST], "promise"),
+        (seen(values={("f", "aborts"): 1.0}), [LOST, LOSSY], None),
+        (seen(values={("f", "notification_as_theory"): 0.0}), [CUT, SMALL], "promise"),
+        (seen(values={("f", "notification_as_theory"): 0.0}), [CUT, LOST], None),
+        (seen(values={("f", "notification_as_theory"): 1.0}), [CUT], None),
+        (seen(values={("f", "window_excess_bytes"): 40.0}), [CUT], "promise"),
+        (seen(values={("f", "unreported_chunks"): 1.0}), [LOST], "promise"),
+        (seen(values={("f", "unreported_chunks"): 1.0}), [AWAY], None),
+        (seen(values={("f", "undelivered_bytes"): 100.0}), [SettingChange(("flow", "f", "stop"), "100 ms")], None),
         (seen(Outcome.INVALID, "payload f: application 3 B"), [CUT], "invalid"),
         (seen(Outcome.INVALID, "payload f: application 3 B", in_time=False), [CUT], None),
         (seen(), [LOST], None),
