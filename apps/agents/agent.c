@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: agent.h. */
+/* Documented in agent.h. */
 #include "agent.h"
 
 #include <stdlib.h>

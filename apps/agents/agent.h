@@ -42,7 +42,7 @@ struct agent {
 	struct agent_counts counts;
 	/* Send a packet that the agent made or kept, by the router's own routes. */
 	void (*send)(struct agent *agent, const uint8_t *data, size_t len);
-	/* What is worth a line of its own: "retransmit", "frozen", ... of the byte `seq`. NULL: nobody asks.
+	/* Records an event: "retransmit", "frozen", ... of the byte `seq`. NULL: nobody asks.
 	 */
 	void (*event)(struct agent *agent, const char *what, const struct segment_ends *ends, uint32_t seq,
 		      int64_t now_ns);
@@ -59,7 +59,7 @@ enum agent_verdict {
 
 enum agent_side { FROM_FIXED, FROM_MOBILE };
 
-/* What a kind of agent is. */
+/* The functions of a kind of agent. */
 struct agent_kind {
 	int (*begin)(struct agent *agent); /* -1: no memory */
 	enum agent_verdict (*packet)(struct agent *agent, enum agent_side side, struct segment *segment,
@@ -70,7 +70,8 @@ struct agent_kind {
 	void (*moved)(struct agent *agent, bool there, int64_t now_ns);
 };
 
-/* What every kind keeps of a connection: the first member of its own struct, all of which begins as zeros. */
+/* The part of a connection that every kind keeps: the first member of its own struct, all of which begins as
+ * zeros. */
 struct followed {
 	bool used;
 	struct segment_ends ends; /* of its data */

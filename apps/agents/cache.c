@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: cache.h. */
+/* Documented in cache.h. */
 #include "cache.h"
 
 #include <stdlib.h>

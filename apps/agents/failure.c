@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What this function does and promises: failure.h. */
+/* Documented in failure.h. */
 #include "failure.h"
 
 #include "ndjson.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: forward.h. */
+/* Documented in forward.h. */
 #include "forward.h"
 
 #include "clock.h"

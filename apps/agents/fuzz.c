@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { DOWN, UP, WAIT, LEAVES, RETURNS, MESSAGE, ACTIONS };
 
-/* What an agent sends has to be a whole TCP segment. */
+/* Checks that an agent sends a whole TCP segment. */
 static void sent(struct agent *agent, const uint8_t *data, size_t len)
 {
 	uint8_t *copy = malloc(len ? len : 1);

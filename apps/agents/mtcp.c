@@ -60,7 +60,7 @@ static void tell(struct agent *agent, struct connection *connection, bool open)
 	agent->send(agent, data, segment.len);
 }
 
-/* How long the mobile host may be silent while something is on the way to it. */
+/* The longest silence of the mobile host while something is on the way to it. */
 static int64_t patience_ns(const struct agent *agent, const struct connection *connection)
 {
 	return round_trip_timeout(&connection->all.trip, agent->away_after_ns);
@@ -223,7 +223,7 @@ static enum agent_verdict mtcp_packet(struct agent *agent, enum agent_side side,
 	return verdict;
 }
 
-/* When the connection wants to be looked at; INT64_MAX: never. */
+/* The time of the connection's next work; INT64_MAX: none. */
 static int64_t due_ns(const struct agent *agent, const struct connection *connection)
 {
 	if (!connection->all.used)

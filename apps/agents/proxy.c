@@ -228,7 +228,7 @@ static void serve(struct state *state, struct relay *relay, short onward_events)
 		end_relay(state, relay, error);
 }
 
-/* What to wait for at one side of a relay. */
+/* The poll events to wait for at one side of a relay. */
 static short events(const struct state *state, const struct relay *relay, int side)
 {
 	const struct stream *in = &relay->stream[side], *out = &relay->stream[1 - side];

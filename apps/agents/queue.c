@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: queue.h. */
+/* Documented in queue.h. */
 #include "queue.h"
 
 #include <arpa/inet.h>

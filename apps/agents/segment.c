@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: segment.h. */
+/* Documented in segment.h. */
 #include "segment.h"
 
 #include <netinet/in.h>

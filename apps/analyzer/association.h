@@ -5,7 +5,8 @@
 
 #include "reader.h"
 
-/* What association_of() needs of a packet: filled by sctp.c from the common header and the first chunk. */
+/* The fields of a packet for association_of(): filled by sctp.c from the common header and the first chunk.
+ */
 struct association_hint {
 	uint16_t from, to;
 	uint32_t tag;	    /* of the common header */

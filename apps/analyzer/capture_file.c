@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: capture_file.h. */
+/* Documented in capture_file.h. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

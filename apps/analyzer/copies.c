@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: copies.h. */
+/* Documented in copies.h. */
 #include "copies.h"
 
 /*

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: filter.h. libpcap's functions: pcap(3PCAP). */
+/* Documented in filter.h. libpcap's functions: pcap(3PCAP). */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

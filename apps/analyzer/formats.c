@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: formats.h. */
+/* Documented in formats.h. */
 #include <stdio.h>
 
 #include "formats.h"

@@ -34,7 +34,7 @@ static const void *rows(const struct nwa *a, enum nwa_table table, uint64_t *cou
 	return nwa_rows(a, table, count);
 }
 
-/* What sources, interfaces and packets say of the same packets. */
+/* Sources, interfaces and packets agree on the same packets. */
 static void check_sources(const struct nwa *a)
 {
 	uint64_t n, sources, interfaces, flows, paths, read = 0, in_files = 0, at_interfaces = 0;
@@ -154,7 +154,7 @@ static void check_quic(const struct nwa *a)
 	}
 }
 
-/* What a sender has sent is a sorted set of disjoint ranges. */
+/* The ranges that a sender has sent are sorted and disjoint. */
 static void check_ranges(const struct nwa *a)
 {
 	uint64_t flows;
@@ -261,7 +261,7 @@ static void check_same_totals(const struct nwa *one, const struct nwa *other)
 	}
 }
 
-/* How far an unpacker comes before it sees damage depends on how much it is given at a time. */
+/* The place where an unpacker sees damage depends on the size of the pieces that it is given. */
 static bool damaged_packing(const struct nwa *a, uint32_t files)
 {
 	for (uint32_t i = 0; i < files; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: link.h. The formats: https://www.tcpdump.org/linktypes.html */
+/* Documented in link.h. The formats: https://www.tcpdump.org/linktypes.html */
 #include "link.h"
 #include "wireless.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: mappings.h. */
+/* Documented in mappings.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 /* More mappings than any window can hold. Beyond it the lowest ones are dropped: they are not sent again. */
 enum { MAPPINGS_MAX = 16384 };
 
-/* How many mappings end at or before `seq`. */
+/* The number of mappings that end at or before `seq`. */
 static uint32_t before(const struct mappings *m, int64_t seq)
 {
 	uint32_t low = 0, high = m->count;

@@ -478,9 +478,9 @@ NWA_API int nwa_read(struct nwa *a, uint64_t packets);
 NWA_API const void *nwa_rows(const struct nwa *a, uint32_t table, uint64_t *rows);
 /* Forget the rows of all tables but those that are always kept: for reading in parts, in constant memory. */
 NWA_API void nwa_clear(struct nwa *a);
-/* What went wrong, or "" */
+/* The error, or "" */
 NWA_API const char *nwa_error(const struct nwa *a);
-/* Why a file was not read to a clean end, or "" */
+/* The reason why a file was not read to a clean end, or "" */
 NWA_API const char *nwa_trouble(const struct nwa *a, uint32_t source);
 NWA_API void nwa_close(struct nwa *a);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What this function does and promises: quic.h. */
+/* Documented in quic.h. */
 #include <string.h>
 
 #include "quic.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: reader.h. */
+/* Documented in reader.h. */
 #include <stdio.h>
 
 #include "reader.h"

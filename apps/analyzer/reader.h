@@ -94,7 +94,7 @@ struct nwa {
 	char error[256];
 };
 
-/* What the transport's decoder reports of one packet, for the packet's row and the totals. */
+/* The report of the transport's decoder on one packet, for the packet's row and the totals. */
 struct findings {
 	uint32_t flow;
 	uint32_t payload_bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: sorted.h. */
+/* Documented in sorted.h. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: tunnel.h. RFC 2003 and 2473 (IP in IP), RFC 2784, 2890 and 2637 (GRE),
+/* Documented in tunnel.h. RFC 2003 and 2473 (IP in IP), RFC 2784, 2890 and 2637 (GRE),
  * RFC 7348 (VXLAN), RFC 8926 (Geneve), 3GPP TS 29.281 (GTP-U), draft-foschiano-erspan (ERSPAN). */
 #include "tunnel.h"
 #include "link.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: unpack.h. */
+/* Documented in unpack.h. */
 #include <bzlib.h>
 #include <lz4frame.h>
 #include <lzma.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: wireless.h. IEEE 802.11-2020 9.2, 9.3.2.1; https://www.radiotap.org */
+/* Documented in wireless.h. IEEE 802.11-2020 9.2, 9.3.2.1; https://www.radiotap.org */
 #include "wireless.h"
 #include "packet.h"
 

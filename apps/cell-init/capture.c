@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: capture.h. */
+/* Documented in capture.h. */
 #include "capture.h"
 
 #include "capture_process.h"

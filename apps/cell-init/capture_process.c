@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: capture_process.h. */
+/* Documented in capture_process.h. */
 #include "capture_process.h"
 
 #include <errno.h>

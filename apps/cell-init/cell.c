@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: cell.h. */
+/* Documented in cell.h. */
 #include "cell.h"
 
 #include "clock.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: child.h. */
+/* Documented in child.h. */
 #include "child.h"
 
 #include "clock.h"

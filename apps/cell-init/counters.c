@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: counters.h. */
+/* Documented in counters.h. */
 #include "counters.h"
 
 #include "clock.h"
@@ -82,7 +82,7 @@ static int64_t await_closing(int64_t limit_ns)
 	return waited_ns;
 }
 
-/* How many objects each slab cache has, a line each; caches are shrunk first, or what is free would count. */
+/* The objects in each slab cache, a line each; caches are shrunk first, or free ones would count. */
 static void put_slabs(void)
 {
 	DIR *caches = opendir(SLABS);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: files.h. */
+/* Documented in files.h. */
 #include "files.h"
 
 #include <errno.h>

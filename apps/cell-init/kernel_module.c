@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: kernel_module.h. */
+/* Documented in kernel_module.h. */
 #include "kernel_module.h"
 
 #include <errno.h>

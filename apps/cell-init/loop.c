@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: loop.h. */
+/* Documented in loop.h. */
 #include "loop.h"
 
 #include "clock.h"
@@ -140,7 +140,7 @@ int loop_every(struct cell *cell, int64_t first_ns, int64_t period_ns,
 	return arm(cell, loop.periodic_fd, TFD_TIMER_ABSTIME, first_ns, period_ns);
 }
 
-/* How often the timer has fired since the last call. */
+/* The number of times that the timer has fired since the last call. */
 static uint64_t timer_count(int fd)
 {
 	uint64_t count = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: memory.h. */
+/* Documented in memory.h. */
 #include "memory.h"
 
 #include "files.h"
@@ -58,7 +58,7 @@ static int find_kswapd(void)
 	return 0;
 }
 
-/* How often the thread has gone to sleep, which it does after each time it was woken. */
+/* The number of times that the thread has gone to sleep, which it does after each time it was woken. */
 static int64_t kswapd_sleeps(int pid)
 {
 	char path[40], text[4096];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: namespace.h. */
+/* Documented in namespace.h. */
 #include "namespace.h"
 
 #include "files.h"

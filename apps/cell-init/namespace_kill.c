@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What this function does and promises: namespace_kill.h. */
+/* Documented in namespace_kill.h. */
 #include "namespace_kill.h"
 
 #include "process.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: netlink.h. */
+/* Documented in netlink.h. */
 #include "netlink.h"
 
 #include "namespace.h"
@@ -133,7 +133,7 @@ out:
 	return result;
 }
 
-/* What is no rule of nf_tables, as connection tracking, takes requests one by one. */
+/* Parts of netfilter other than nf_tables, as connection tracking, take requests one by one. */
 static int netfilter_request(struct cell *cell, const struct step_netlink *step)
 {
 	struct nlmsghdr first;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: netlink_message.h. */
+/* Documented in netlink_message.h. */
 #include "netlink_message.h"
 
 #include <errno.h>

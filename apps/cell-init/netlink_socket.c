@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: netlink_socket.h. */
+/* Documented in netlink_socket.h. */
 #include "netlink_socket.h"
 
 #include "namespace.h"

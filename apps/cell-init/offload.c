@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: offload.h. */
+/* Documented in offload.h. */
 #include "offload.h"
 
 #include "namespace.h"

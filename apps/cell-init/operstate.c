@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: operstate.h. */
+/* Documented in operstate.h. */
 #include "operstate.h"
 
 #include "loop.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: packet_program.h. */
+/* Documented in packet_program.h. */
 #include "packet_program.h"
 
 #include "record.h"

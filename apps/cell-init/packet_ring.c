@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: packet_ring.h. */
+/* Documented in packet_ring.h. */
 #include "packet_ring.h"
 
 #include <arpa/inet.h>

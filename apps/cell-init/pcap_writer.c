@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: pcap_writer.h. */
+/* Documented in pcap_writer.h. */
 #include "pcap_writer.h"
 
 #include "clock.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: phases.h. */
+/* Documented in phases.h. */
 #include "phases.h"
 
 #include "capture.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: proc_file.h. */
+/* Documented in proc_file.h. */
 #include "proc_file.h"
 
 #include "files.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: process.h. */
+/* Documented in process.h. */
 #include "process.h"
 
 #include "child.h"

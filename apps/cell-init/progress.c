@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: progress.h. */
+/* Documented in progress.h. */
 #include "progress.h"
 
 #include "clock.h"

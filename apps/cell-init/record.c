@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: record.h. */
+/* Documented in record.h. */
 #include "record.h"
 
 #include "clock.h"

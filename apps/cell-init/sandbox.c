@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: sandbox.h. */
+/* Documented in sandbox.h. */
 #include "sandbox.h"
 
 #include "clock.h"
@@ -19,7 +19,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* How long a kernel that counts its lines may take to close what the programs left: SCTP's T5 takes 300 s. */
+/* The longest time in which a kernel that counts its lines closes connections that programs left: SCTP's T5
+ * takes 300 s. */
 #define CLOSING_NS (600 * NS_PER_S)
 
 #define CELL_DIRECTORY "/run/cell"

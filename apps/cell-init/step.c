@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: step.h. */
+/* Documented in step.h. */
 #include "step.h"
 
 #include "step_value.h"
@@ -204,7 +204,7 @@ static int decode_pair(struct step *step, char *pair, struct step_error *error)
 	return step_fail(error, step, pair, "is unknown here");
 }
 
-/* What a key's field holds before its value is read; a list takes `words` texts of the pool. */
+/* Sets a key's field before its value is read; a list takes `words` texts of the pool. */
 static void initialise(struct step *step, const struct key_spec *key, size_t words, char ***pool)
 {
 	void *field = (char *)step + key->offset;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: step_value.h. */
+/* Documented in step_value.h. */
 #include "step_value.h"
 
 #include <stdarg.h>

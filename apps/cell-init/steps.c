@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: steps.h. */
+/* Documented in steps.h. */
 #include "steps.h"
 
 #include "steps_rules.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: steps_rules.h. */
+/* Documented in steps_rules.h. */
 #include "steps_rules.h"
 
 #include "netlink_message.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: sysctl.h. */
+/* Documented in sysctl.h. */
 #include "sysctl.h"
 
 #include "files.h"

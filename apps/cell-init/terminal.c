@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: terminal.h. */
+/* Documented in terminal.h. */
 #include "terminal.h"
 
 #include <errno.h>

@@ -44,7 +44,7 @@ static void put_number(const char *key, int64_t number)
 	ndjson_array_end(&out);
 }
 
-/* What the step's struct holds for a key. */
+/* Writes the value that the step's struct holds for a key. */
 static void put_field(const struct step *step, const struct key_spec *key)
 {
 	const void *field = (const char *)step + key->offset;

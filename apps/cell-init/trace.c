@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: trace.h. */
+/* Documented in trace.h. */
 #include "trace.h"
 
 #include "clock.h"
@@ -147,7 +147,7 @@ static int read_buffer(struct cell *cell, int fd)
 	return 0;
 }
 
-/* How many events did not fit: the kernel's own count. */
+/* The number of events that did not fit: the kernel's own count. */
 static uint64_t dropped(void)
 {
 	char text[1024];

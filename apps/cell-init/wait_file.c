@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: wait_file.h. */
+/* Documented in wait_file.h. */
 #include "wait_file.h"
 
 #include "files.h"

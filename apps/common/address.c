@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: address.h. */
+/* Documented in address.h. */
 #include "address.h"
 
 #include "ndjson.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: clock.h. */
+/* Documented in clock.h. */
 #include "clock.h"
 
 #include <errno.h>

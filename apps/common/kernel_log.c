@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: kernel_log.h. */
+/* Documented in kernel_log.h. */
 #include "kernel_log.h"
 
 #include <fcntl.h>

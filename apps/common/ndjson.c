@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: ndjson.h. */
+/* Documented in ndjson.h. */
 #include "ndjson.h"
 
 #include <errno.h>
@@ -114,7 +114,7 @@ static void put_text(struct ndjson *out, const char *text, size_t len)
 	put(out, "\"", 1);
 }
 
-/* What stands before a value: the comma and the key. */
+/* Writes the comma and the key before a value. */
 static void member(struct ndjson *out, const char *key)
 {
 	if (out->comma)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: options.h. */
+/* Documented in options.h. */
 #include "options.h"
 
 #include "ndjson.h"

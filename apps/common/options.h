@@ -71,7 +71,7 @@ struct option_table {
 
 #define OPTIONS_MAX 96 /* rows in a table; the size of option_result.given */
 
-/* What was given: filled by options_parse(), read by options_refuse(). */
+/* The options that were given: filled by options_parse(), read by options_refuse(). */
 struct option_result {
 	bool help;
 	bool given[OPTIONS_MAX];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: call.h. */
+/* Documented in call.h. */
 #include "call.h"
 
 #include "guest.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: guest.h. */
+/* Documented in guest.h. */
 #include "guest.h"
 
 #include "clock.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: play.h. */
+/* Documented in play.h. */
 #include "play.h"
 
 #include "call.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: report.h. */
+/* Documented in report.h. */
 #include "report.h"
 
 #include "clock.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: script.h. */
+/* Documented in script.h. */
 #include "script.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: wire.h. */
+/* Documented in wire.h. */
 #include "wire.h"
 
 #include "clock.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: cpu.h. */
+/* Documented in cpu.h. */
 #include "cpu.h"
 
 #include "launch.h"

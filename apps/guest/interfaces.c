@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: interfaces.h. */
+/* Documented in interfaces.h. */
 #include "interfaces.h"
 
 #include "launch.h"

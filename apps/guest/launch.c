@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: launch.h. */
+/* Documented in launch.h. */
 #include "launch.h"
 
 #include <asm/unistd.h>

@@ -150,7 +150,7 @@ EXPORT pid_t fork(void)
 	return pid;
 }
 
-/* What a child is to do; it lies on its parent's stack, which is at rest until the child is another program.
+/* The task of a child; it lies on its parent's stack, which is at rest until the child is another program.
  */
 struct task {
 	int (*run)(void *);

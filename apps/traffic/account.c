@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: account.h. */
+/* Documented in account.h. */
 #include "account.h"
 
 #include "ndjson.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: bulk.h. */
+/* Documented in bulk.h. */
 #include "bulk.h"
 
 #include "clock.h"

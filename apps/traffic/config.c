@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: config.h. */
+/* Documented in config.h. */
 #include "config.h"
 
 #include "clock.h"
@@ -231,7 +231,7 @@ unsigned int config_protocol(const struct config *config)
 	return strcmp(config->protocol, "sctp") == 0 ? PROTOCOL_SCTP : PROTOCOL_MPTCP;
 }
 
-/* What an end that sends has to know. */
+/* Checks the options that an end that sends needs. */
 static int check_messages(const struct option_table *table, const struct config *config,
 			  struct option_result *result)
 {
@@ -435,7 +435,7 @@ static int check(const struct option_table *table, struct config *config, struct
 	return 0;
 }
 
-/* What depends on other options; a value the protocol does not have stays "not given". */
+/* Fills in defaults that depend on other options; a value the protocol does not have stays "not given". */
 static void complete(struct config *config, unsigned int role)
 {
 	if (config->streams == NONE && config_protocol(config) == PROTOCOL_SCTP)

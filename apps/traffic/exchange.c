@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: exchange.h. */
+/* Documented in exchange.h. */
 #include "exchange.h"
 
 #include "clock.h"
@@ -16,7 +16,7 @@ enum ending exchange_fail(struct sender *sender, const char *what, int error, co
 	return END_FAILED;
 }
 
-/* What the result of sending or receiving means for the flow. */
+/* The end of the flow that a result of sending or receiving means. */
 static enum ending ending_of(enum flow_io io)
 {
 	switch (io) {
@@ -78,7 +78,7 @@ enum ending exchange_receive(struct sender *sender)
 	return ending_of(io);
 }
 
-/* How many bytes of the flow may have been handed over by now. */
+/* The number of bytes of the flow that may have been handed over by now. */
 static uint64_t bytes_due(struct sender *sender, uint64_t limit)
 {
 	struct schedule *schedule = &sender->flow.schedule;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: fibers.h. */
+/* Documented in fibers.h. */
 #include "fibers.h"
 
 #include "clock.h"

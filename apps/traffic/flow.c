@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: transport.h. */
+/* Documented in transport.h. */
 #include "transport.h"
 
 #include "clock.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: many.h. */
+/* Documented in many.h. */
 #include "many.h"
 
 #include "clock.h"

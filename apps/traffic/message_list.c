@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: message_list.h. */
+/* Documented in message_list.h. */
 #include "message_list.h"
 
 #include "pattern.h"

@@ -38,7 +38,8 @@ struct message_list {
 int message_list_read(struct message_list *list, const char *path, char *reason, size_t size);
 void message_list_free(struct message_list *list);
 
-/* How many messages of a byte stream are whole in its first `bytes` bytes; the first one that is not. */
+/* The number of messages of a byte stream that are whole in its first `bytes` bytes: the index of the first
+ * that is not. */
 uint64_t message_list_whole(const struct message_list *list, uint64_t bytes);
 uint32_t message_list_largest(const struct message_list *list);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: pattern.h. */
+/* Documented in pattern.h. */
 #include "pattern.h"
 
 #include <string.h>

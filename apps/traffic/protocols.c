@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: protocols.h. */
+/* Documented in protocols.h. */
 #include "protocols.h"
 
 const struct transport_ops *transport_of(const struct config *config)

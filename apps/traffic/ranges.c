@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: ranges.h. */
+/* Documented in ranges.h. */
 #include "ranges.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: schedule.h. */
+/* Documented in schedule.h. */
 #include "schedule.h"
 
 #include "config.h"

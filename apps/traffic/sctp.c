@@ -237,7 +237,7 @@ static int take(struct flow *flow, struct sctp *sctp, unsigned int slot)
 			     &fault);
 }
 
-/* What an empty queue means for the flow. */
+/* The meaning of an empty queue for the flow. */
 static enum flow_io ended(struct flow *flow, const struct sctp *sctp)
 {
 	if (sctp->error)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: sctp_batch.h. */
+/* Documented in sctp_batch.h. */
 #include "sctp_batch.h"
 
 #include "bulk.h"

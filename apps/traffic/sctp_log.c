@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: sctp_log.h. */
+/* Documented in sctp_log.h. */
 #include "sctp_log.h"
 
 #include "address.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: sctp_socket.h. */
+/* Documented in sctp_socket.h. */
 #include "sctp_socket.h"
 
 #include "sctp_api.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: sender_due.h. */
+/* Documented in sender_due.h. */
 #include "sender_due.h"
 
 #include "clock.h"
@@ -86,7 +86,8 @@ enum ending sender_act(struct sender *sender, int64_t now)
 	return NOT_ENDED;
 }
 
-/* When more payload is due than the kernel has taken. Payload that waits for room waits for the socket. */
+/* The time at which more payload is due than the kernel has taken. Payload that waits for room waits for the
+ * socket. */
 static int64_t next_payload(const struct sender *sender)
 {
 	const struct flow *flow = &sender->flow;

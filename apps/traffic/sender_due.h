@@ -9,7 +9,7 @@
 /* Apps act this much late, so that a timeline event at the same time happens first (docs/formats.md). */
 #define AFTER_TIMELINE_NS 1000
 
-/* How a flow ended: the summary's `reason`. */
+/* The end of a flow: the summary's `reason`. */
 enum ending {
 	NOT_ENDED,
 	END_STOP,	 /* at --stop-ns */
@@ -43,7 +43,7 @@ struct sender {
 /* Call once connected, with progress_ns set to that time: schedules the first sample and the first stall
  * check, and makes the address of --primary primary, with the record `switch_primary`. */
 void sender_due_begin(struct sender *sender);
-/* When sender_act() has something to do next, on CLOCK_MONOTONIC. */
+/* The time of sender_act()'s next work, on CLOCK_MONOTONIC. */
 int64_t sender_next_due(const struct sender *sender);
 /* Does what is due at `now`, with the records `sample` and `switch_primary`. Returns how the flow has to end,
  * or NOT_ENDED. */

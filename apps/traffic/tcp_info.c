@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: tcp_info.h. */
+/* Documented in tcp_info.h. */
 #include "tcp_info.h"
 
 #include "address.h"

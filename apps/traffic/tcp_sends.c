@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: tcp_sends.h. */
+/* Documented in tcp_sends.h. */
 #include "tcp_sends.h"
 
 #include <stdbool.h>

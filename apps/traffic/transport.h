@@ -184,7 +184,7 @@ void flow_write_buffers(struct flow *flow, int fd);
  * and would not wake us again.
  */
 enum flow_io flow_after_short_read(const struct flow *flow);
-/* What to do after EINTR: a process that was stopped (SIGSTOP) and goes on reads again. */
+/* The result after EINTR: a process that was stopped (SIGSTOP) and goes on reads again. */
 enum flow_io flow_interrupted(void);
 
 /* Check the token of the flow's first payload, when --token was given. 0, or -1 after flow_error(). */

@@ -162,7 +162,8 @@ static void fill(struct udp *udp, const struct flow *flow, uint64_t left)
 	udp->end = i;
 }
 
-/* What says nothing of this datagram (an answer of ICMP to an earlier one), or that no way leads there now.
+/* True for an error that is not this datagram's (an answer of ICMP to an earlier one), or that says that no
+ * way leads there now.
  */
 static bool passes(int error)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: waiter.h. */
+/* Documented in waiter.h. */
 #include "waiter.h"
 
 #include "clock.h"

@@ -16,7 +16,7 @@
 
 #define WAIT_NEVER INT64_MAX
 
-/* What waiter_wait() returns: a mask of these, or -1 with errno set. */
+/* The result of waiter_wait(): a mask of these, or -1 with errno set. */
 #define WAIT_TIME    1 /* the instant has come */
 #define WAIT_SOCKET  2 /* waiter->events says what the socket has */
 #define WAIT_STOPPED 4 /* SIGTERM or SIGINT */

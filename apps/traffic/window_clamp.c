@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: window_clamp.h. */
+/* Documented in window_clamp.h. */
 #include "window_clamp.h"
 
 #include "clock.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: web_config.h. */
+/* Documented in web_config.h. */
 #include "web_config.h"
 
 #include "../traffic/pattern.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: web_frame.h. */
+/* Documented in web_frame.h. */
 #include "web_frame.h"
 
 #define DATA	   0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: web_page.h. */
+/* Documented in web_page.h. */
 #include "web_page.h"
 
 #include "../traffic/pattern.h"

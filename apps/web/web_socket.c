@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What these functions do and promise: web_socket.h. */
+/* Documented in web_socket.h. */
 #include "web_socket.h"
 
 #include "../traffic/sctp_api.h"

@@ -1,4 +1,4 @@
-"""Text of a replay: how well it agrees with the capture, both courses side by side, and what would have been."""
+"""Text of a replay: its agreement with the capture, both courses side by side, and the course with the change."""
 
 from __future__ import annotations
 

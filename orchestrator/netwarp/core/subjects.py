@@ -1,4 +1,4 @@
-"""What a measurement of a cell is about, as its column `flow` names it: a flow, a group of flows ("web"), a class of
+"""Subjects of a cell's measurements, as their column `flow` names them: a flow, a group of flows ("web"), a class of
 sizes of a group ("web.mice"), a direction of a link ("p1.forward"), or the whole cell ("").
 """
 

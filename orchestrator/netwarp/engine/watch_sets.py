@@ -1,4 +1,4 @@
-"""What `netwarp kernel watch` runs on a kernel: sets of selftests, scripts of packetdrill and parts of experiments
+"""The sets of selftests, scripts of packetdrill and parts of experiments that `netwarp kernel watch` runs on a kernel
 (experiments/watch/sets.toml, or a file of the user's own).
 """
 

@@ -1,4 +1,4 @@
-"""What an exploration tells: how much was reached after how many cells, and what was wrong."""
+"""Results of an exploration: its coverage after each number of cells, and its findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a cell of an exploration, whatever its schedule does.
+"""Oracles: faults of a kernel that a cell of an exploration shows, whatever its schedule does.
 
 Faults and losses may make a connection fail: that is no finding. What must hold is said here: the kernel says nothing
 bad, leaves nothing behind, comes to an end, and delivers what it says it has delivered.

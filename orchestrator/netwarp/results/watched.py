@@ -1,4 +1,4 @@
-"""What changed from one kernel to another: tests, cells, numbers with the first packet that differs, splats.
+"""Changes from one kernel to another: tests, cells, numbers with the first packet that differs, splats.
 
 `netwarp kernel watch` prints it, writes it as JSON, and makes a page of it.
 """

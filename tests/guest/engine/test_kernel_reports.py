@@ -1,4 +1,4 @@
-"""What a guest's kernel says of its own faults ends the cell, on the plain kernel and on one with checks.
+"""A report of a guest's kernel about a fault of its own ends the cell, on the plain kernel and on one with checks.
 
 A kernel with checks takes long to build, and CI builds none: those tests are skipped where 6.12+debug is not there
 (`netwarp kernel build --debug`).

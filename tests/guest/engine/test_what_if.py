@@ -1,4 +1,4 @@
-"""What `netwarp explain --what-if` says is what the original cell shows when it is run with the change."""
+"""The answer of `netwarp explain --what-if` against the original cell, run with the change."""
 
 from pathlib import Path
 from typing import Any

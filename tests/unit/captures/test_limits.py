@@ -1,4 +1,4 @@
-"""What limited a TCP sender: against the kernel's account of the same connections, and where the cause is known."""
+"""Limits of a TCP sender: against the kernel's account of the same connections, and where the cause is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs where netwarp was installed from its wheel; and that action.yml and its script have the same inputs."""
+"""Differences of a netwarp that was installed from its wheel; action.yml and its script have the same inputs."""
 
 from __future__ import annotations
 

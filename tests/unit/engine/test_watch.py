@@ -1,4 +1,4 @@
-"""What `netwarp kernel watch` keeps of a kernel, what it says of two, and its page; guests are in tests/guest."""
+"""`netwarp kernel watch`: the files of a kernel, the comparison of two, the page; guests are in tests/guest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which way a kernel runs programs: asked of the kernel itself, kept beside it in the cache, switched off by the user.
+"""Ways in which a kernel runs programs: asked of the kernel itself, kept in the cache, switched off by the user.
 
 Kernels here are shell scripts that print what a kernel would; tests/guest/sandbox/test_seccomp.py boots real ones.
 """

@@ -1,4 +1,4 @@
-"""What is read from a guest's console: its last lines, and the kernel's reports of its own faults."""
+"""A guest's console: its last lines, and the kernel's reports of its own faults."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What captures of an association show of its paths, its messages and the losses of the network: what a cell needs to
-play it again.
-"""
+"""Inputs for the replay of a captured association in a cell: its paths, its messages, the losses of the network."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""How an association fared at one end: how long its data waited for acknowledgement, what was sent again, how it ended.
-Two courses with the same messages are compared by the numbers of their chunks.
+"""The course of an association at one end: waits of its data for acknowledgement, retransmissions, the end. Two courses
+with the same messages are compared by the numbers of their chunks.
 """
 
 from __future__ import annotations

@@ -309,7 +309,7 @@
     await draw();
   }
 
-  // What a figure of the spec shows, so that the first picture is a sensible one.
+  // The choice of the spec's first chart, so that the first picture is a sensible one.
   function first() {
     const figure = Object.values(netwarp.data.figures).find((one) => one.kind === "chart" && one.sources.length);
     const named = (name) => data.factors.some((factor) => factor.name === name);

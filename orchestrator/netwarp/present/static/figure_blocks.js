@@ -1,7 +1,7 @@
 // The spec's figures, drawn when they come near the window, and legends that are buttons.
 "use strict";
 
-// What draws each kind of figure (figures.js): (figure, lookOf, hidden, colours, element) -> {traces, layout}.
+// The function that draws each kind of figure (figures.js): (figure, lookOf, hidden, colours, element) -> {traces, layout}.
 netwarp.kinds = {};
 
 netwarp.legend = (function () {

@@ -1,4 +1,4 @@
-// What a reader has chosen stands in the address after #, so that a link shows the same again:
+// A reader's choices stand in the address after #, so that a link shows the same again:
 // #cell=ID&with=ID&from=45&to=75 is a cell; #cells?outcome=FAILED a part of the page and the choices in it.
 "use strict";
 

@@ -84,7 +84,7 @@ netwarp.timeline = (function () {
     return found;
   }
 
-  // What happened, in order of time: the timeline's faults and repairs, notifications, what the analysis saw.
+  // Events in order of time: the timeline's faults and repairs, notifications, what the analysis saw.
   function events(cell) {
     const list = (cell.series ? cell.series.events : []).map((event) => ({ ...event, text: event.text || event.kind.replace(/_/g, " ") }));
     return list.sort((one, other) => one.t_s - other.t_s);

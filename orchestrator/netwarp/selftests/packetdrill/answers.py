@@ -1,4 +1,4 @@
-"""What must have come back of a script's system call, compared with what did."""
+"""Compares the answer to a script's system call with the expected one."""
 
 from __future__ import annotations
 
