@@ -23,33 +23,33 @@ EXIT_UNAVAILABLE = 77
 EXIT_INTERRUPTED = 130
 HOMES: dict[str, dict[str, tuple[tuple[str, ...], str]]] = {
     "write": {
-        "plan": (("commands",), "what a spec would run, cell by cell; an example of one"),
-        "profiles": (("commands",), "the link profiles, and what was measured of them"),
+        "plan": (("commands",), "show the cells of a spec, or print an example of one"),
+        "profiles": (("commands",), "list the link profiles, and measurements of them"),
     },
     "run": {
         "run": (("run",), "run an experiment and make its tables and report"),
-        "search": (("search",), "where in a box of factors a metric is worst"),
-        "shell": (("shell",), "a shell on a node of a cell's network, captures running"),
-        "sctp": (("sctp",), "check the SCTP settings of two ends, products or files"),
-        "calibrate": (("calibrate",), "measure what links do against what they were told"),
+        "search": (("search",), "find the levels of factors at which a metric is worst"),
+        "shell": (("shell",), "open a shell on a node of a cell's network"),
+        "sctp": (("sctp",), "check the SCTP settings of two ends, or find good ones"),
+        "calibrate": (("calibrate",), "measure links, and compare them with their settings"),
     },
     "read": {
         "analyze": (("analyze",), "analyse a run again, or captures of any origin"),
-        "explain": (("explain",), "what happened in captures, and what the ends were set to"),
+        "explain": (("explain",), "tell the course of connections, and each end's settings"),
         "report": (("commands",), "make the report of a run again"),
-        "export": (("commands",), "captures as plain pcap files, or pages as HAR"),
+        "export": (("commands",), "write captures as plain pcap files, or pages as HAR"),
     },
     "compare": {
-        "compare": (("compare", "agree", "claims"), "two runs, two back ends, claims and published numbers"),
+        "compare": (("compare", "agree", "claims"), "compare two runs, two back ends, or claims and sources"),
     },
     "keep": {
         "archive": (("archive",), "merge runs, pack one as a file, verify or replay it"),
-        "clean": (("commands",), "remove what runs can make again, or their captures"),
+        "clean": (("commands",), "remove files of runs that can be made again, or captures"),
     },
     "machine": {
-        "doctor": (("doctor",), "what can run on this machine, and what is missing"),
-        "kernel": (("kernel",), "build, list, export or import guest kernels"),
-        "selftest": (("selftest",), "the kernel's own tests, in guests in virtual time"),
+        "doctor": (("doctor",), "check this machine: what can run, what is missing"),
+        "kernel": (("kernel",), "build, list and compare guest kernels, explore schedules"),
+        "selftest": (("selftest",), "run the kernel's own tests, in guests in virtual time"),
     },
 }
 """Question -> command -> the modules here that declare it, and its line of --help."""
@@ -66,16 +66,18 @@ class Words(Subparsers):
         self._verbs: dict[str, argparse._SubParsersAction[argparse.ArgumentParser]] = {}
 
     def add_parser(self, name: str, **options: Any) -> argparse.ArgumentParser:
-        """As argparse has it. Without a description, --help begins with the sentence `help` that a list would show."""
+        """As argparse has it, with `example`, a command line that --help ends with. The `help` of a command is that of
+        HOMES; without a description --help begins with it.
+        """
         word, _, verb = name.partition(" ")
+        usual = {"help": COMMANDS[word][1]}
         if not verb:
-            parser = super().add_parser(word, **_described(options))
-            parser.set_defaults(asked=name)
-            return parser
-        if word not in self.choices:
-            command = super().add_parser(word, **_described({"help": COMMANDS[word][1]}))
-            self._verbs[word] = command.add_subparsers(prog=command.prog, required=True, metavar="VERB")
-        parser = self._verbs[word].add_parser(verb, **_described(options))
+            parser = super().add_parser(word, **explained(usual | options))
+        else:
+            if word not in self.choices:
+                command = super().add_parser(word, **explained(usual | {"example": f"netwarp {word} VERB --help"}))
+                self._verbs[word] = command.add_subparsers(prog=command.prog, required=True, metavar="VERB")
+            parser = self._verbs[word].add_parser(verb, **explained(options))
         parser.set_defaults(asked=name)
         return parser
 
@@ -88,9 +90,11 @@ class Words(Subparsers):
         super().__call__(parser, namespace, values, option_string)
 
 
-def _described(options: dict[str, Any]) -> dict[str, Any]:
+def explained(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of a parser: `help` is its description if it has none, `example` the last line of its --help."""
     said: str = options["help"]
-    return {"description": f"{said[0].upper()}{said[1:]}."} | options
+    rest = {key: value for key, value in options.items() if key != "example"}
+    return {"description": f"{said[0].upper()}{said[1:]}.", "epilog": f"example: {options['example']}"} | rest
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -121,7 +125,8 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
         usage="netwarp [-h] [--version] [-v] COMMAND ...",
         description="Transport-protocol experiments on unmodified Linux kernels, in virtual time.\n"
         + "\n".join(listed),
-        epilog="-v: more on stderr, tracebacks of errors; --version: commit, guest kernel.",
+        epilog="netwarp COMMAND --help: its options and an example.\n"
+        "-v: more on stderr, tracebacks of errors; --version: commit, guest kernel.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         add_help=False,  # a line each of these would not fit 24 lines
     )

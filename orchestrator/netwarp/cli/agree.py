@@ -37,7 +37,8 @@ DIFFER = 1
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare it."""
     parser = commands.add_parser(
-        "compare backends", help="the same cells on two back ends: do their numbers agree?",
+        "compare backends", help="run the same cells on two back ends, and compare their numbers",
+        example="netwarp compare backends physics --backends virtual,netns",
         description="Runs the cells of a spec on two back ends, or takes two runs that are there (RUN_A RUN_B), and "
         "holds every number of the second against the first within what the instrument allows.",
     )  # fmt: skip
@@ -45,8 +46,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("other", metavar="RUN_B", nargs="?", type=Path, help="with RUN_A for SPEC: two runs")
     parser.add_argument("--backends", metavar="A,B", help="e.g. virtual,guest (of virtual, guest, netns, hosts)")
     parser.add_argument("--inventory", type=Path, metavar="FILE", help="of hosts: machines, as Ansible knows them")
-    parser.add_argument("--jobs", type=int, help="cells at once (default: cores; on the wall clock 1)")
-    parser.add_argument("--out", type=Path, help="directory for both runs (default: results/agreement/<name>/<time>/)")
+    parser.add_argument("--jobs", type=int, metavar="N", help="cells at once (default: cores; on the wall clock 1)")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="directory for both runs (default: results/agreement/<name>/<time>/)"
+    )
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted one (wants --out)")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the summary")
     parser.add_argument("--html", type=Path, metavar="FILE", help="the page (default: <out>/agreement.html)")

@@ -29,7 +29,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Declare the command."""
     parser = commands.add_parser(
         "analyze",
-        help="analyse a run directory again, or captures of any origin",
+        example="netwarp analyze sender.pcap receiver.pcap --join",
         description="RUN_DIR: derive its measurements, tables and report's data again. CAPTURE: what is in pcap files "
         "of any origin (also compressed; - is standard input, where Ctrl-C ends the reading; a directory stands for "
         "the captures in it). "
@@ -47,8 +47,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--full", action="store_true", help="look at everything, however large the capture is")
     parser.add_argument("--filter", metavar="EXPRESSION", help="only packets that match, in libpcap's language")
     parser.add_argument("--flow", type=int, metavar="N", help="only the connection of this number in the summary")
-    parser.add_argument("--spec", type=Path, help="RUN_DIR: make the tables, claims and answers of this spec instead")
-    parser.add_argument("--jobs", type=int, help="RUN_DIR: cells at a time")
+    parser.add_argument(
+        "--spec", type=Path, metavar="SPEC", help="RUN_DIR: make the tables, claims and answers of this spec instead"
+    )
+    parser.add_argument("--jobs", type=int, metavar="N", help="RUN_DIR: cells at a time")
     parser.add_argument(
         "--parquet", action="store_true", help="RUN_DIR: write the tables as Parquet too (needs polars)"
     )

@@ -29,6 +29,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     merging = commands.add_parser(
         "archive merge",
         help="make one run of all shards of a plan (netwarp run --shard K/N), or of its base and robustness",
+        example="netwarp archive merge part1 part2 part3 --out whole",
     )
     merging.add_argument(
         "runs",
@@ -41,38 +42,45 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--spec",
         help="take the cells of this spec from whichever run has them: runs of earlier states of it, or a part each",
     )
-    merging.add_argument("--out", type=Path, required=True, help="the run directory of the whole")
+    merging.add_argument("--out", type=Path, metavar="DIR", required=True, help="the run directory of the whole")
     merging.add_argument("--no-report", action="store_true", help="stop after the tables")
     merging.add_argument("--junit", type=Path, metavar="FILE", help="write outcomes and verdicts as JUnit XML")
     merging.set_defaults(run=run_merge)
     verifying = commands.add_parser(
         "archive verify",
-        help="hold a run's captures against those of a reference run, or against what its cells give now; "
-        "says whether the kernel is the same, names the first packet that differs, and holds the numbers of such cells "
-        "against the reference's intervals",
+        help="compare a run's captures with those of a reference run, or of its cells run again",
+        description="Compares a run's captures with those of a reference run, or of its cells run again. Says whether "
+        "the kernel is the same, names the first packet that differs, and holds the numbers of such cells against the "
+        "reference's intervals.",
+        example="netwarp archive verify results/choi2009/latest --shard 1/40",
     )
     verifying.add_argument("run_dir", type=Path, metavar="RUN", help="a run directory or a bundle")
     verifying.add_argument(
         "reference", type=Path, nargs="?", metavar="REFERENCE", help="a run or a bundle (default: run it again)"
     )
     add_shard_argument(verifying)
-    verifying.add_argument("--jobs", type=int, help="cells at once (default: cores)")
+    verifying.add_argument("--jobs", type=int, metavar="N", help="cells at once (default: cores)")
     verifying.set_defaults(run=run_verify)
-    making = commands.add_parser("archive replay", help="make the captures of cells of a run again, bit for bit")
+    making = commands.add_parser(
+        "archive replay", help="make the captures of cells of a run again, bit for bit",
+        example="netwarp archive replay results/choi2009/latest main_r0_f3b1e2681e",
+    )  # fmt: skip
     making.add_argument("run_dir", type=Path, metavar="RUN")
     making.add_argument("cells", nargs="+", metavar="CELL", help="cell ids, as tables/cells.csv has them")
     making.set_defaults(run=run_replay)
     packing = commands.add_parser(
         "archive bundle",
-        help="a run as one file, without captures: another machine runs its cells again (netwarp archive verify FILE)",
+        help="pack a run as one file, without captures, which another machine verifies (netwarp archive verify FILE)",
+        example="netwarp archive bundle results/choi2009/latest",
     )
     packing.add_argument("run_dir", type=Path, metavar="RUN")
     packing.add_argument("--out", type=Path, metavar="FILE", help=f"default: NAME{SUFFIX} here, NAME the experiment's")
     packing.set_defaults(run=run_bundle)
     unpacks = commands.add_parser(
-        "archive unpack", help="make cells/<cell_id>/ of packed cells again (netwarp run --pack)"
-    )
-    unpacks.add_argument("run_dir", type=Path)
+        "archive unpack", help="make cells/<cell_id>/ of packed cells again (netwarp run --pack)",
+        example="netwarp archive unpack results/choi2009/latest",
+    )  # fmt: skip
+    unpacks.add_argument("run_dir", type=Path, metavar="RUN_DIR")
     unpacks.set_defaults(run=run_unpack)
 
 

@@ -19,17 +19,19 @@ from .progress import TerminalProgress
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the command."""
-    parser = commands.add_parser("calibrate", help="measure what links really do against what they were told to do")
+    parser = commands.add_parser("calibrate", example="netwarp calibrate generic aqm --full")
     parser.add_argument(
         "names", nargs="*", metavar="PROFILE",
         help=f"profiles (`netwarp profiles`), {GENERIC} (rates, delays, faults), {NETEM} (each option), "
         f"{RULES} (losses by the packet), {AQM} (each kind's law), {BUCKETS} (policers, "
         f"bursts, slots, opportunities), {IPV6} ({GENERIC}, {RULES}, {BUCKETS} on it); default: all",
     )  # fmt: skip
-    parser.add_argument("--backend", choices=("virtual", "guest", "netns"), default="virtual")
-    parser.add_argument("--jobs", type=int, help="cells at once (default: cores)")
-    parser.add_argument("--out", type=Path, help="keep the captures of the probes in this run directory")
-    parser.add_argument("--html", type=Path, help="write the page there too (default: beside the stored calibration)")
+    parser.add_argument("--backend", choices=("virtual", "guest", "netns"), default="virtual", help="default: virtual")
+    parser.add_argument("--jobs", type=int, metavar="N", help="cells at once (default: cores)")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="keep the captures of the probes in this run directory")
+    parser.add_argument(
+        "--html", type=Path, metavar="FILE", help="write the page there too (default: beside the stored calibration)"
+    )
     parser.add_argument("--full", action="store_true", help="every comparison, not only those that are off")
     parser.add_argument("--json", action="store_true", help="print calibration.json instead of the table")
     parser.add_argument("--markdown", action="store_true", help="print the table of netem-profiles/README.md instead")

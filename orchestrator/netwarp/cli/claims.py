@@ -28,6 +28,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     claims = commands.add_parser(
         "compare claims",
         help="judge a spec's claims by the numbers of its sources, beside those of a run; nothing is run",
+        example="netwarp compare claims choi2009 results/choi2009/latest",
     )
     claims.add_argument("spec", metavar="SPEC", help="a spec file, or a folder name under experiments/")
     claims.add_argument(

@@ -35,7 +35,7 @@ from .summary import size_words
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare them."""
-    plan = commands.add_parser("plan", help="show what would be run, without running it")
+    plan = commands.add_parser("plan", example="netwarp plan choi2009 --where outage='10 s'")
     add_plan_arguments(plan)
     add_shard_argument(plan)
     plan.add_argument(
@@ -48,25 +48,29 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     plan.add_argument("--steps", action="store_true", help="print each cell as the ip, tc and sysctl commands it means")
     plan.add_argument("--json", action="store_true", help="print the plan as JSON")
     plan.set_defaults(run=run_plan)
-    reports = commands.add_parser("report", help="make the report of a run directory again")
-    reports.add_argument("run_dir", type=Path)
+    reports = commands.add_parser("report", example="netwarp report results/choi2009/latest")
+    reports.add_argument("run_dir", type=Path, metavar="RUN_DIR")
     reports.add_argument("--spec", type=Path, help="with the tables, figures, claims and answers of this spec instead")
     reports.set_defaults(run=run_report)
-    profiles = commands.add_parser("profiles", help="list the link profiles of netem-profiles/")
+    profiles = commands.add_parser("profiles", example="netwarp profiles mobile-5g")
     profiles.add_argument("names", nargs="*", metavar="PROFILE", help="everything these say, and what was measured")
     profiles.set_defaults(run=run_profiles)
-    exports = commands.add_parser("export", help="write captures as plain pcap files, or pages as HAR")
+    exports = commands.add_parser("export", example="netwarp export a-p1.pcap.zst b-p1.pcap.zst --out plain")
     exports.add_argument(
         "captures", nargs="+", type=Path, metavar="CAPTURE | CELL_DIR",
         help="captures (.zst and .gz are expanded, others copied), or directories of them, a cell's among them",
     )  # fmt: skip
-    exports.add_argument("--out", type=Path, default=Path(), help="directory to write to (default: here)")
+    exports.add_argument(
+        "--out", type=Path, metavar="DIR", default=Path(), help="directory to write to (default: here)"
+    )
     exports.add_argument("--har", action="store_true", help="RUN CELL: the pages of a cell as HAR 1.2 instead")
     exports.set_defaults(run=run_export)
     cleans = commands.add_parser(
         "clean",
-        help="remove what interrupted runs left, derived files, tables and report of runs (captures stay); "
-        "with --captures the captures instead (all else stays); without a run: list what the runs below results/ take",
+        description="Removes leftovers of interrupted runs, derived files, tables and report of runs (captures stay); "
+        "with --captures the captures instead (all else stays). Without a run: lists the sizes of the runs below "
+        "results/.",
+        example="netwarp clean --captures results/choi2009/latest",
     )
     cleans.add_argument("run_dirs", nargs="*", type=Path, metavar="RUN_DIR")
     cleans.add_argument(

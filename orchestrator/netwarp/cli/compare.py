@@ -29,8 +29,9 @@ NOTHING = "The runs have no number in common: nothing was compared."
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare it."""
     parser = commands.add_parser(
-        "compare runs", help="two runs side by side: what changed beyond noise (also: netwarp compare RUN_A RUN_B)"
-    )
+        "compare runs", help="show changes beyond noise from one run to another (also: netwarp compare RUN_A RUN_B)",
+        example="netwarp compare before after --exact",
+    )  # fmt: skip
     parser.add_argument("a", type=Path, metavar="RUN_A")
     parser.add_argument("b", type=Path, metavar="RUN_B")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

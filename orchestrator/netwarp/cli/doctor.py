@@ -12,8 +12,8 @@ from ..sandbox import netns_backend
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare it."""
-    parser = commands.add_parser("doctor", help="can this machine run netwarp? what is missing, and its remedy")
-    parser.add_argument("--json", action="store_true", help="one JSON value on stdout")
+    parser = commands.add_parser("doctor", example="netwarp doctor")
+    parser.add_argument("--json", action="store_true", help="print one JSON value")
     parser.set_defaults(run=run)
 
 

@@ -14,10 +14,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Declare the command."""
     parser = commands.add_parser(
         "explain",
-        help="what happened in captures, and what the ends were set to",
         description="The course of each SCTP association and TCP connection in words, what its packets say of each "
         "end's settings, and the network's part. CAPTURE: pcap files of any origin (also compressed), or a cell's "
         "directory; captures of one connection at several points are explained together.",
+        example="netwarp explain gnb.pcap amf.pcap --what-if 'b.rto_min=300 ms'",
     )
     parser.add_argument("paths", nargs="+", type=Path, metavar="CAPTURE | CELL_DIR")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -30,8 +30,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help='play the largest SCTP association again, then with other settings: "b.rto_min=300 ms" (a asked for it, b '
         "answered; several with commas between)",
     )
-    parser.add_argument("--out", type=Path, help="with --what-if: its directory (default: results/what-if/<time>)")
-    parser.add_argument("--jobs", type=int, help="with --what-if: cells at once (default: cores)")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="with --what-if: its directory (default: results/what-if/<time>)"
+    )
+    parser.add_argument("--jobs", type=int, metavar="N", help="with --what-if: cells at once (default: cores)")
     parser.set_defaults(run=run_explain)
 
 

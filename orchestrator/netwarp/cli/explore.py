@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--budget", metavar="TIME", help="of the wall clock: 30min, 2h, 90s")
     parser.add_argument("--cells", type=int, metavar="N", help="instead of a time, or beside it: at most N cells")
-    parser.add_argument("--seed", type=int, default=1, help="of the changes that are drawn (default: 1)")
+    parser.add_argument("--seed", type=int, metavar="N", default=1, help="of the changes that are drawn (default: 1)")
     parser.add_argument(
         "--kernel", default="", metavar="RELEASE+LABEL",
         help="one with counters (default: the default release's with those of --files)",
@@ -50,7 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", action="append", default=[], metavar="EXPERIMENT", help="only cells of this one")
     parser.add_argument("--where", action="append", default=[], metavar="FACTOR=LEVEL", help="as of netwarp run")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as of netwarp run")
-    parser.add_argument("--jobs", type=int, help="cells at once (default: cores); the cells are the same ones")
+    parser.add_argument(
+        "--jobs", type=int, metavar="N", help="cells at once (default: cores); the cells are the same ones"
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="(default: results/<name>-explore/<UTC time>/)")
     parser.add_argument("--json", action="store_true", help="print explore.json instead of the summary")
 

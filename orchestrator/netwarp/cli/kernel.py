@@ -1,4 +1,4 @@
-"""`netwarp kernel build|export|headers|import|list|watch`.
+"""`netwarp kernel build`, `list`, `headers`, `export`, `import` and `watch`; `explore` is a module of its own.
 
 Also `python3 -m netwarp.cli.kernel`: the standard library alone is imported, so that the Makefile can build a kernel
 before there is a virtual environment.
@@ -11,6 +11,7 @@ import dataclasses
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -31,32 +32,31 @@ from ..guestkernel.congestion import congestion_controls, read_back, with_conges
 from ..guestkernel.coverage import counting
 from ..guestkernel.tool_run import Progress
 from ..guestkernel.variant import PLAIN, Variant, combined, debugging, patched
-from . import EXIT_INTERRUPTED, terminable
+from . import EXIT_INTERRUPTED, explained, terminable
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `kernel` with its two verbs to the command line."""
-    parser = subparsers.add_parser("kernel", help="build the guest kernel, or list the kernels built")
-    verbs = add_verbs(parser, "build|explore|export|headers|import|list|watch")
-    parser.set_defaults(run=run)
+    """Declare them."""
+    add_verbs(lambda verb, **options: subparsers.add_parser(f"kernel {verb}", **options))
     from . import explore  # here: it needs more than the standard library
 
-    exploring = verbs.add_parser("explore", help="search schedules that reach new lines of the kernel, and what breaks")
+    exploring = subparsers.add_parser(
+        "kernel explore", help="search schedules that reach new lines of the kernel, and show faults",
+        example="netwarp kernel explore schedules --files 'net/sctp/*.c' --cells 99",
+    )  # fmt: skip
     explore.add_arguments(exploring)
     exploring.set_defaults(run=explore.run)
 
 
-def add_verbs(
-    parser: argparse.ArgumentParser, named: str = "build|export|headers|import|list|watch"
-) -> _SubParsersAction[argparse.ArgumentParser]:
-    """The verbs with their options."""
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar=named)
-    build = verbs.add_parser(
+def add_verbs(add: Callable[..., argparse.ArgumentParser]) -> None:
+    """The verbs that need the standard library alone, with their options. add: takes what Words.add_parser() takes."""
+    build = add(
         "build",
         help="build the guest kernel into the cache (nothing to do if it is there)",
+        example="netwarp kernel build --patch fix.patch",
         description=f"Builds a User-Mode Linux kernel into {kernels_dir()} (NETWARP_CACHE names another place).",
     )
     build.add_argument(
@@ -100,7 +100,7 @@ def add_verbs(
         action="store_true",
         help='with checks for memory, locks and RCU (kernel/debug.config; slower): `kernel = "6.12+debug"` in a spec',
     )
-    build.add_argument("--jobs", type=_positive, help="compilers at once (default: one per core)")
+    build.add_argument("--jobs", type=_positive, metavar="N", help="compilers at once (default: one per core)")
     build.add_argument(
         "--if-missing",
         action="store_true",
@@ -112,20 +112,31 @@ def add_verbs(
     build.add_argument(
         "--headers-link", type=Path, metavar="LINK", help="point this symbolic link to the kernel's headers"
     )
-    listing = verbs.add_parser(
-        "list", help="list the kernels built, the newest first; * marks the one runs use by default"
-    )
-    headers = verbs.add_parser("headers", help="the kernel's headers for programs, without the kernel (seconds)")
+    listing = add(
+        "list", help="list the kernels built, the newest first; * marks the one runs use by default",
+        example="netwarp kernel list",
+    )  # fmt: skip
+    headers = add(
+        "headers", help="make the kernel's headers for programs, without the kernel (seconds)",
+        example="netwarp kernel headers --link build/kernel-headers",
+    )  # fmt: skip
     headers.add_argument("--arch", choices=HEADERS_ARCHES, default="x86", help="of the programs (default: x86)")
     headers.add_argument("--link", type=Path, required=True, help="point this symbolic link to them")
-    leaving = verbs.add_parser("export", help="write a kernel into a file, for machines that shall not build one")
+    leaving = add(
+        "export", help="write a kernel into a file, for machines that shall not build one",
+        example="netwarp kernel export kernel.tar.gz",
+    )  # fmt: skip
     leaving.add_argument("file", type=Path, metavar="FILE", help="e.g. kernel.tar.gz")
     leaving.add_argument("--key", help="of the kernel, or its beginning (default: the one that runs use)")
-    coming = verbs.add_parser("import", help="put an exported kernel into the cache, if it is the one that was built")
+    coming = add(
+        "import", help="put an exported kernel into the cache, if it is the one that was built",
+        example="netwarp kernel import kernel.tar.gz",
+    )  # fmt: skip
     coming.add_argument("file", type=Path, metavar="FILE")
-    watching = verbs.add_parser(
+    watching = add(
         "watch",
-        help="what changed from one kernel to another: tests, splats, numbers with the first packet that differs",
+        help="show the changes from one kernel to another: tests, splats, numbers with the first packet that differs",
+        example="netwarp kernel watch 6.12 6.12+fix.patch",
         description="Runs tests and small experiments on two kernels, and says what changed. A kernel is SOURCE, "
         "TREE@COMMIT or either with +PATCH: a built release, a tree, a tarball, a package (docs/kernel-developers.md). "
         "Exit status: 0 nothing changed, 1 something did, 2 it could not be asked, 3 a source does not build.",
@@ -148,7 +159,9 @@ def add_verbs(
         "it could not be asked; without --out nothing is kept outside the cache (docs/bisect.md)",
     )
     watching.add_argument("--anew", action="store_true", help="run what earlier calls have kept, too")
-    watching.add_argument("--jobs", type=_positive, help="compilers, cells and tests at once (default: one per core)")
+    watching.add_argument(
+        "--jobs", type=_positive, metavar="N", help="compilers, cells and tests at once (default: one per core)"
+    )
     watching.add_argument(
         "--out", type=Path, metavar="DIR", help="page, JSON, runs (default: results/watch/<UTC time>)"
     )
@@ -158,34 +171,37 @@ def add_verbs(
     nipa.add_argument("--executor", default="netwarp-watch", metavar="NAME", help="(default: netwarp-watch)")
     nipa.add_argument("--link", default="", metavar="URL", help="where people find what --out keeps")
     for verb in (build, listing, coming, watching):
-        verb.add_argument("--json", action="store_true", help="one JSON value on stdout")
-    return verbs
+        verb.add_argument("--json", action="store_true", help="print one JSON value")
+    functions = {
+        build: _build, listing: _list, headers: _headers, leaving: _export, coming: _import, watching: _watch,
+    }  # fmt: skip
+    for verb, run in functions.items():
+        verb.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Carry out a verb; returns the exit status. Raises KernelError, KeyboardInterrupt."""
-    if args.verb == "watch":
-        from .watch import run_watch  # here: this module needs the standard library alone
+def _watch(args: argparse.Namespace) -> int:
+    from .watch import run_watch  # here: this module needs the standard library alone
 
-        return run_watch(args)
-    if args.verb == "headers":
-        with Shown("kernel headers") as shown:
-            _link(args.link, make_headers(args.arch, shown.update))
-        return 0
-    if args.verb == "export":
-        return _export(args.file, args.key)
-    if args.verb == "import":
-        return _say(import_kernel(args.file), args.json)
-    return _list(args) if args.verb == "list" else _build(args)
+    return run_watch(args)
 
 
-def _export(file: Path, key: str | None) -> int:
-    build = find_kernel(key)
+def _headers(args: argparse.Namespace) -> int:
+    with Shown("kernel headers") as shown:
+        _link(args.link, make_headers(args.arch, shown.update))
+    return 0
+
+
+def _export(args: argparse.Namespace) -> int:
+    build = find_kernel(args.key)
     if build is None:
         raise KernelError(f"there is no such kernel in {kernels_dir()}; `netwarp kernel list` lists them")
-    export_kernel(build, file)
-    print(file)
+    export_kernel(build, args.file)
+    print(args.file)
     return 0
+
+
+def _import(args: argparse.Namespace) -> int:
+    return _say(import_kernel(args.file), args.json)
 
 
 def _build(args: argparse.Namespace) -> int:
@@ -321,10 +337,13 @@ class Shown:
 def main() -> int:
     """Parse, run, and turn errors into a message and a status."""
     parser = argparse.ArgumentParser(prog="python3 -m netwarp.cli.kernel", description=__doc__)
-    add_verbs(parser)
+    verbs = parser.add_subparsers(required=True, metavar="VERB")
+    add_verbs(lambda verb, **options: verbs.add_parser(verb, **explained(options)))
+    args = parser.parse_args()
     try:
         with terminable():  # SIGTERM ends a build as Ctrl-C does: children first, then the unfinished directory
-            return run(parser.parse_args())
+            status: int = args.run(args)
+            return status
     except KernelError as error:
         print(f"netwarp: {error}", file=sys.stderr)
         return error.exit_status

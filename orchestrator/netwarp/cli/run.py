@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the command."""
-    parser = commands.add_parser("run", help="run an experiment and make its tables and report")
+    parser = commands.add_parser("run", example="netwarp run choi2009 --where outage='10 s' --jobs 2")
     add_plan_arguments(parser)
     add_shard_argument(parser)
     parser.add_argument(
@@ -47,8 +47,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "dask:ADDRESS: the workers of that dask scheduler",
     )  # fmt: skip
     parser.add_argument("--inventory", type=Path, metavar="FILE", help="of hosts: machines, as Ansible knows them")
-    parser.add_argument("--jobs", type=int, help="cells at once (default: cores; on the wall clock 1)")
-    parser.add_argument("--out", type=Path, help="run directory (default: results/<name>/<UTC time>/)")
+    parser.add_argument("--jobs", type=int, metavar="N", help="cells at once (default: cores; on the wall clock 1)")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="run directory (default: results/<name>/<UTC time>/)")
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted run (--out, or the latest)")
     parser.add_argument(
         "--keep", choices=get_args(Keep), default="all",
@@ -70,8 +70,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments that choose cells, shared with `netwarp plan`."""
     parser.add_argument("spec", metavar="SPEC", nargs="?", help="a spec file, or a folder name under experiments/")
-    parser.add_argument("--seed", type=int, help="overrides the spec's; repetition k adds k")
-    parser.add_argument("--repetitions", type=int, help="overrides the spec's")
+    parser.add_argument("--seed", type=int, metavar="N", help="overrides the spec's; repetition k adds k")
+    parser.add_argument("--repetitions", type=int, metavar="N", help="overrides the spec's")
     parser.add_argument("--only", action="append", default=[], metavar="EXPERIMENT", help="only this experiment")
     parser.add_argument(
         "--where", action="append", default=[], metavar="FACTOR=LEVEL", help="only cells of this level; several add up"

@@ -20,7 +20,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Declare the command."""
     parser = commands.add_parser(
         "sctp check",
-        help="what is wrong with the settings of two SCTP ends, by running them",
+        help="run two SCTP ends, and say what is wrong with their settings",
+        example="netwarp sctp check open5gs srsran-gnb --rtt '40 ms'",
         description="Runs two ends in virtual time: messages each way, lost INITs, outages, a path that dies, one way "
         "only, large packets lost. Says what is wrong, worst first, with the cells that show it (docs/signalling.md). "
         "A and B: a product of stack-profiles/ (open5gs, srsran-gnb, linux ...), its configuration file, or settings; "
@@ -33,15 +34,16 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--loss", default="0", help="of each path (default: %(default)s)")
     parser.add_argument("--message", default="200 B", help="size of a message (default: %(default)s)")
     parser.add_argument("--paths", type=int, choices=(1, 2), default=1, help="default: 1")
-    parser.add_argument("--out", type=Path, help="run directory (default: results/sctp-check/<time>)")
-    parser.add_argument("--seed", type=int)
-    parser.add_argument("--jobs", type=int)
+    parser.add_argument("--out", type=Path, metavar="DIR", help="run directory (default: results/sctp-check/<time>)")
+    parser.add_argument("--seed", type=int, metavar="N", help="of the cells")
+    parser.add_argument("--jobs", type=int, metavar="N", help="cells at once (default: cores)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="the findings as failed tests, too")
     parser.set_defaults(run=run_check)
     advise = commands.add_parser(
         "sctp advise",
-        help="settings of two SCTP ends that keep a budget, each run with the fault at its worst instant",
+        help="find settings of two SCTP ends that keep a budget, each run with the fault at its worst instant",
+        example="netwarp sctp advise --back '2 s' --survive '20 s'",
         description="Enumerates settings of both ends (one path), keeps those whose timers keep the budget (RFC 9260 "
         "6.3.3, 8.1), and runs the nearest to Linux' own: outages whose repair falls at twelve instants, and traffic "
         "without faults. Shows measured beside computed worst.",
@@ -50,9 +52,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     advise.add_argument("--survive", default="30 s", help="an outage it must outlive (default: %(default)s)")
     advise.add_argument("--needless", default="0.1 %", help="messages sent twice, at most (default: %(default)s)")
     advise.add_argument("--rtt", default="20 ms", help="between the two (default: %(default)s)")
-    advise.add_argument("--out", type=Path, help="run directory (default: results/sctp-advise/<time>)")
-    advise.add_argument("--seed", type=int)
-    advise.add_argument("--jobs", type=int)
+    advise.add_argument("--out", type=Path, metavar="DIR", help="run directory (default: results/sctp-advise/<time>)")
+    advise.add_argument("--seed", type=int, metavar="N", help="of the cells")
+    advise.add_argument("--jobs", type=int, metavar="N", help="cells at once (default: cores)")
     advise.add_argument("--json", action="store_true", help="print one JSON object")
     advise.set_defaults(run=run_advise)
 

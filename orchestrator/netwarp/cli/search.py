@@ -22,10 +22,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Declare the command."""
     parser = commands.add_parser(
         "search",
-        help="where in a box of factors a metric is worst",
         description="Runs the cells of an experiment in which a metric may be worst: each batch of points is chosen "
         "from what was measured before (docs/search.md). A point is a level of each factor of the box; its value is "
         "the worst of its cells.",
+        example="netwarp search harm --minimise share_all_run_ratio --flow victim",
     )
     add_plan_arguments(parser)
     aim = parser.add_mutually_exclusive_group(required=True)
@@ -36,10 +36,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--over", nargs="+", default=[], metavar="FACTOR", help="the factors of the box (default: all that are varied)"
     )
     parser.add_argument("--budget", metavar="TIME", help="choose no more points after this wall time: '30 min'")
-    parser.add_argument("--points", type=int, help="or after so many points")
+    parser.add_argument("--points", type=int, metavar="N", help="or after so many points")
     parser.add_argument("--backend", default="auto", choices=BACKENDS, help="where cells run (default: auto)")
-    parser.add_argument("--jobs", type=int, help="cells at once (default: cores; on the wall clock 1)")
-    parser.add_argument("--out", type=Path, help="run directory (default: results/<name>/<UTC time>/)")
+    parser.add_argument("--jobs", type=int, metavar="N", help="cells at once (default: cores; on the wall clock 1)")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="run directory (default: results/<name>/<UTC time>/)")
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted search, or with more points")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--no-report", action="store_true", help="stop after the tables")

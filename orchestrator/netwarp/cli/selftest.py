@@ -27,7 +27,7 @@ from .kernel import Shown
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare it."""
-    parser = commands.add_parser("selftest", help="the kernel's own tests, in guests in virtual time")
+    parser = commands.add_parser("selftest", example="netwarp selftest net/mptcp:simult_flows.sh")
     parser.add_argument(
         "tests",
         nargs="*",
@@ -43,8 +43,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--debug", action="store_true", help="on a kernel with checks for memory, locks and RCU (kernel/debug.config)"
     )
-    parser.add_argument("--jobs", type=int, help="guests at once (default: one per core)")
-    parser.add_argument("--seed", type=int, default=1, help="of all that is random in the guests (default: 1)")
+    parser.add_argument("--jobs", type=int, metavar="N", help="guests at once (default: one per core)")
+    parser.add_argument(
+        "--seed", type=int, metavar="N", default=1, help="of all that is random in the guests (default: 1)"
+    )
     parser.add_argument("--wall-limit", type=float, default=600.0, metavar="S", help="of each test (default: 600)")
     parser.add_argument(
         "--virtual-limit", type=int, default=VIRTUAL_LIMIT_S, metavar="S", help=f"(default: {VIRTUAL_LIMIT_S})"

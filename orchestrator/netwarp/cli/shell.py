@@ -41,8 +41,9 @@ LOOK_MS = 50
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the command."""
     parser = commands.add_parser(
-        "shell", help="a shell on a node of a cell's network, captures running",
-        description="The network of a cell stands, without its flows and events; leaving the shell takes it down.",
+        "shell", example="netwarp shell choi2009 --where outage='10 s' --node b --exec ip route",
+        description="Opens a shell on a node of a cell's network, with captures running, without its flows and events; "
+        "leaving the shell takes the network down.",
     )  # fmt: skip
     add_plan_arguments(parser)
     parser.add_argument("--node", help="where the shell runs (default: the first host)")
@@ -51,7 +52,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="netns: namespaces on this machine's own kernel; guest: a guest's, on the wall clock; "
         "auto (default): netns, where it cannot run guest",
     )  # fmt: skip
-    parser.add_argument("--out", type=Path, help="where captures are kept (default: results/<name>/shell/<UTC time>/)")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="where captures are kept (default: results/<name>/shell/<UTC time>/)"
+    )
     parser.add_argument(
         "--exec", dest="words", nargs=argparse.REMAINDER, metavar="COMMAND",
         help="run this command and its arguments there instead of a shell; the last option",

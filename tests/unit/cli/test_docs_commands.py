@@ -1,15 +1,17 @@
-"""Every command that README and docs print is one that netwarp, or make, takes; its experiment can be planned so."""
+"""Every command that README, docs and --help print is one that netwarp, or make, takes, and can be planned."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shlex
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from netwarp.cli import main, make_parser
+from netwarp.cli import COMMANDS, main, make_parser
 from netwarp.cli.run import plan_of, plan_options, shard_option
 from netwarp.core.errors import SpecError
 from support.docs_kit import IN_ORDER, LANGUAGES, NOT_RUN, PAGES, ROOT, blocks, inline, not_run
@@ -22,6 +24,19 @@ GOOD_PLANS: set[str] = set()
 FENCED = [line for page in PAGES if page != IN_ORDER[0] for block in blocks(page) if block.language in ("sh", "console")
           for line in block.lines if line.startswith(("netwarp ", "make "))]  # fmt: skip
 INLINE = [line for page in PAGES for line in inline(page) if not line.startswith(MESSAGES)]
+
+
+def examples(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """The last line of --help of every command and verb."""
+    below = [action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    for choices in below:
+        for one in choices.values():
+            yield from examples(one)
+    if not below:
+        yield str(parser.epilog)
+
+
+EXAMPLES = [epilog.removeprefix("example: ") for epilog in examples(make_parser())]
 
 
 @pytest.fixture
@@ -58,8 +73,14 @@ def test_every_block_says_what_it_is(page: Path) -> None:
     assert [str(block) for block in blocks(page) if block.language not in LANGUAGES] == []
 
 
-@pytest.mark.parametrize("line", dict.fromkeys(FENCED))
-def test_a_command_of_a_block(line: str, here: Path) -> None:
+def test_every_help_ends_with_an_example_of_its_own() -> None:
+    """On one line of 80 columns, so that it can be copied."""
+    assert [line for line in EXAMPLES if not line.startswith("netwarp ") or len(f"example: {line}") > 78] == []
+    assert len(set(EXAMPLES)) == len(EXAMPLES) > len(COMMANDS)
+
+
+@pytest.mark.parametrize("line", dict.fromkeys([*FENCED, *EXAMPLES]))
+def test_a_command_of_a_block_or_an_example(line: str, here: Path) -> None:
     """Taken as it stands."""
     if line.startswith("make "):
         dry(shlex.split(line)[1:], here)
