@@ -22,7 +22,6 @@ from pathlib import Path
 SOL_PACKET, PACKET_VNET_HDR, PACKET_IGNORE_OUTGOING = 263, 15, 23
 VNET = struct.Struct("<BBHHHH")
 """flags, gso_type, hdr_len, gso_size, csum_start, csum_offset"""
-NEEDS_CSUM = 1
 ETH, IP = 14, 20
 TCP_PROTOCOL = 6
 FIN_PSH = 0x09

@@ -33,6 +33,7 @@ from ..guestkernel.coverage import counting
 from ..guestkernel.tool_run import Progress
 from ..guestkernel.variant import PLAIN, Variant, combined, debugging, patched
 from . import EXIT_INTERRUPTED, explained, terminable
+from .nipa import add_nipa_arguments
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -165,11 +166,7 @@ def add_verbs(add: Callable[..., argparse.ArgumentParser]) -> None:
     watching.add_argument(
         "--out", type=Path, metavar="DIR", help="page, JSON, runs (default: results/watch/<UTC time>)"
     )
-    nipa = watching.add_argument_group("a result file of NIPA, netdev's CI (docs/kernel-developers.md)")
-    nipa.add_argument("--nipa", type=Path, metavar="FILE", help="write it there")
-    nipa.add_argument("--branch", default="", metavar="NAME", help="the branch tested, of NIPA's branches.json")
-    nipa.add_argument("--executor", default="netwarp-watch", metavar="NAME", help="(default: netwarp-watch)")
-    nipa.add_argument("--link", default="", metavar="URL", help="where people find what --out keeps")
+    add_nipa_arguments(watching, "kernel-developers.md", "netwarp-watch")
     for verb in (build, listing, coming, watching):
         verb.add_argument("--json", action="store_true", help="print one JSON value")
     functions = {

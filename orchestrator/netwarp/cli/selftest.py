@@ -7,22 +7,21 @@ import dataclasses
 import json
 import sys
 import tempfile
-from collections.abc import Sequence
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from ..core.errors import DoesNotBuild, SpecError
+from ..core.errors import SpecError
 from ..core.units import QuantityError, parse_quantity
 from ..engine.packetdrill import PREFIX, PacketdrillRun, run_packetdrill
 from ..engine.selftests import DEFAULT, SelftestRun, run_selftests
 from ..selftests.guest import VIRTUAL_LIMIT_S, Result
-from ..selftests.nipa import Origin, build_failure, result_file, write_result_file
+from ..selftests.nipa import result_file
 from ..selftests.packetdrill.counts import rows as script_rows
 from ..selftests.packetdrill.counts import update_table
 from ..selftests.table import rows, update_page
 from ..selftests.tap import head, report
 from .kernel import Shown
+from .nipa import add_nipa_arguments, telling_nipa, write_nipa
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -62,46 +61,20 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--table", type=Path, metavar="FILE", help="put the results into the table of this page (Markdown)"
     )
-    nipa = parser.add_argument_group("a result file of NIPA, netdev's CI (docs/selftests.md)")
-    nipa.add_argument("--nipa", type=Path, metavar="FILE", help="write it there")
-    nipa.add_argument("--branch", default="", metavar="NAME", help="the branch tested, of NIPA's branches.json")
-    nipa.add_argument("--executor", default="netwarp-uml", metavar="NAME", help="(default: netwarp-uml)")
-    nipa.add_argument("--link", default="", metavar="URL", help="where people find what --out keeps")
+    add_nipa_arguments(parser, "selftests.md", "netwarp-uml")
     parser.set_defaults(run=run_selftest)
 
 
 def run_selftest(args: argparse.Namespace) -> int:
     """`netwarp selftest`; 0 if no test failed."""
-    if args.nipa is not None and not args.branch:
-        raise SpecError(
-            "--nipa needs the branch's name, for example: --nipa results.json --branch net-next-2026-08-20--15-00"
-        )
     if args.debug and args.kernel:
         raise SpecError(f"--debug builds a kernel, and --kernel {args.kernel} names one: leave one of them out")
-    args.started = datetime.now(UTC)
-    try:
-        return _run_in(args)
-    except DoesNotBuild as error:
-        if args.nipa is not None:
-            write_result_file(args.nipa, build_failure(str(error), _origin(args), args.started, datetime.now(UTC)))
-        raise
-
-
-def _run_in(args: argparse.Namespace) -> int:
-    if args.out is not None:
-        return _run(args, args.out)
-    with tempfile.TemporaryDirectory(prefix="netwarp-selftest-") as folder:
-        Path(folder).chmod(0o711)
-        return _run(args, Path(folder) / "run")
-
-
-def _origin(args: argparse.Namespace) -> Origin:
-    return Origin(args.executor, args.branch, args.link)
-
-
-def _write_nipa(args: argparse.Namespace, results: Sequence[Result]) -> None:
-    if args.nipa is not None:
-        write_result_file(args.nipa, result_file(results, _origin(args), args.started, datetime.now(UTC)))
+    with telling_nipa(args):
+        if args.out is not None:
+            return _run(args, args.out)
+        with tempfile.TemporaryDirectory(prefix="netwarp-selftest-") as folder:
+            Path(folder).chmod(0o711)
+            return _run(args, Path(folder) / "run")
 
 
 def _print_head(args: argparse.Namespace, count: int) -> None:
@@ -134,7 +107,7 @@ def _run(args: argparse.Namespace, out: Path) -> int:
         )  # fmt: skip
     for program, why in done.unbuilt.items():
         print(f"netwarp: {program} cannot be built: {why}", file=sys.stderr)
-    _write_nipa(args, done.results)
+    write_nipa(args, partial(result_file, done.results))
     if args.table is not None:
         release = done.kernel.release
         update_page(args.table, rows(done.results, release if args.kernel else f"{release} with the tests' options"))
@@ -156,7 +129,7 @@ def _run_scripts(args: argparse.Namespace, names: tuple[str, ...], out: Path) ->
             tolerance_us=tolerance_us, out=out, building=shown.update, planned=partial(_print_head, args),
             finished=partial(_print_result, args),
         )  # fmt: skip
-    _write_nipa(args, done.results)
+    write_nipa(args, partial(result_file, done.results))
     if args.table is not None:
         update_table(args.table, script_rows(done.scripts, done.kernel.release), done.kernel.release)
     counts = done.counts

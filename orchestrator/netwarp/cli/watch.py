@@ -6,7 +6,7 @@ import argparse
 import re
 import shutil
 from dataclasses import replace
-from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -25,9 +25,9 @@ from ..guestkernel.asked import build_asked, parse_asked
 from ..present.pages.watch import watch_page
 from ..results.compared_numbers import ComparedNumber
 from ..results.watched import ChangedCell, Watched, as_json, headline
-from ..selftests.nipa import Origin, build_failure, write_result_file
 from ..store.run_dir import write_atomic
 from .kernel import Shown
+from .nipa import telling_nipa, write_nipa
 from .output import make_table, plain_console, print_json
 from .progress import TerminalProgress
 
@@ -42,7 +42,6 @@ STOP = 255
 
 def run_watch(args: argparse.Namespace) -> int:
     """`netwarp kernel watch`; 0: nothing changed, 1: something did, 2: it could not be asked."""
-    args.started = datetime.now(UTC)
     if not args.git_bisect:
         return _watch(args)
     try:
@@ -55,14 +54,9 @@ def run_watch(args: argparse.Namespace) -> int:
 
 
 def _watch(args: argparse.Namespace) -> int:
-    if args.nipa is not None and not args.branch:
-        raise SpecError("--nipa needs the branch's name, for example: --branch net-next-2026-08-20--15-00")
     try:
-        return _run(args)
-    except DoesNotBuild as error:
-        if args.nipa is not None:
-            write_result_file(args.nipa, build_failure(str(error), _origin(args), args.started, datetime.now(UTC)))
-        raise
+        with telling_nipa(args):
+            return _run(args)
     except NetwarpError as error:
         if error.exit_status == 1:  # which says here that something changed
             raise SpecError(str(error)) from error
@@ -109,8 +103,7 @@ def _run(args: argparse.Namespace) -> int:
             )
         watched = replace(watched, bisected=found)
         _write(watched, out)
-    if args.nipa is not None:
-        write_result_file(args.nipa, watch_results(watched, _origin(args), args.started, datetime.now(UTC)))
+    write_nipa(args, partial(watch_results, watched))
     if args.json:
         print_json(as_json(watched))
     else:
@@ -161,10 +154,6 @@ def _keep(watched: Watched, places: list[Path], out: Path) -> None:
 def _write(watched: Watched, out: Path) -> None:
     write_atomic(out / "index.html", watch_page(watched))
     write_atomic(out / "watch.json", msgspec.json.format(msgspec.json.encode(as_json(watched)), indent=1) + b"\n")
-
-
-def _origin(args: argparse.Namespace) -> Origin:
-    return Origin(args.executor, args.branch, args.link)
 
 
 def print_watched(watched: Watched, out: Path | None) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-PANIC = "Kernel panic"
 HALTED = "reboot: Power down"
 """The last line of every guest that ended as it should."""
 SPLAT_LINES = 40

@@ -25,8 +25,6 @@ from support.chain_kit import (
     written,
 )
 
-SMALL_RING = (("block_bytes", "4096"), ("blocks", "2"))
-
 
 def test_two_runs_in_one_directory_and_two_in_one_checkout(checkout: Checkout, tmp_path: Path) -> None:
     """The second in a run directory is refused with its reason and harms nothing; in another one both run, equal."""

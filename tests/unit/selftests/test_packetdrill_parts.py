@@ -106,7 +106,6 @@ def test_options_must_fill_words() -> None:
 
 NAMES = {"tcpi_snd_cwnd": 10, "tcpi_options": 5, "tcpi_state": 7}
 LEAVES = st.one_of(st.integers(-20, 20).map(str), st.sampled_from([*NAMES, "TCP_CLOSE", "TCPI_OPT_WSCALE"]))
-OPERATORS = ["+", "-", "*", "&", "|", "^", "//", "%", "<", "<=", "==", "!=", ">", ">=", "and", "or"]
 EXPRESSIONS = st.recursive(
     LEAVES,
     lambda inner: st.one_of(
