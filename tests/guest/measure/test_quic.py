@@ -1,17 +1,17 @@
-"""Debian's ngtcp2 as flows of QUIC beside TCP: exact losses, against the kernel's counters and the program's own qlog;
-equal cells have equal captures.
+"""Debian's ngtcp2 as flows of QUIC beside TCP, and over IPv6: exact losses, tshark, the kernel's counters, the
+program's own qlog; equal cells have equal captures.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from netwarp.captures import read_captures
 from netwarp.core.unpacked import UNPACKED_PACKAGES
 from support.chain_kit import Checkout, captures
+from support.quic_kit import assert_headers_are_tsharks, by_tshark
 from support.run_files import RunFiles
 from support.tshark import tshark
 
@@ -60,13 +60,26 @@ protocol = "tcp"
 start = "1 s"
 stop = "3 s"
 """
+ALONE = SPEC[: SPEC.index("[flow.own]")].replace('duration = "4 s"', 'duration = "1 s"')
+"""The first flow and no other."""
+OVER_IPV6 = ALONE.replace("[link.p1]", '[link.p1]\nfamily = "ipv6"')
+SPECS = {"ipv4": SPEC, "ipv6": OVER_IPV6}
+FAMILIES = pytest.mark.parametrize("family", SPECS)
 
 
 @pytest.fixture(scope="module")
-def done(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunFiles]:
+def runs(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> dict[str, RunFiles]:
     if not (UNPACKED_PACKAGES / "usr/sbin/gtlsserver").exists():
         pytest.skip("ngtcp2 is not unpacked: make programs")
-    yield checkout.run_spec(tmp_path_factory.mktemp("quic"), SPEC, "--no-report").completed()
+    return {
+        family: checkout.run_spec(tmp_path_factory.mktemp(family), spec, "--no-report").completed()
+        for family, spec in SPECS.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def done(runs: dict[str, RunFiles]) -> RunFiles:
+    return runs["ipv4"]
 
 
 @pytest.fixture(scope="module")
@@ -74,15 +87,58 @@ def metrics(done: RunFiles) -> dict[str, dict[str, float]]:
     return {flow: done.measured(flow)[0][1] for flow in ("quic", "quic.back", "own", "tcp", "")}
 
 
-def test_an_equal_cell_has_equal_captures(done: RunFiles, checkout: Checkout, tmp_path: Path) -> None:
-    again = checkout.run_spec(tmp_path, SPEC, "--no-report").completed()
-    assert captures(again.root) == captures(done.root)
+@FAMILIES
+def test_an_equal_cell_has_equal_captures(
+    runs: dict[str, RunFiles], checkout: Checkout, tmp_path: Path, family: str
+) -> None:
+    again = checkout.run_spec(tmp_path, SPECS[family], "--no-report").completed()
+    assert captures(again.root) == captures(runs[family].root)
 
 
 def test_losses_are_those_that_the_link_was_told(metrics: dict[str, dict[str, float]]) -> None:
     assert metrics["quic"]["lost_packets"] + metrics["own"]["lost_packets"] == len(LOST)
     assert metrics["quic"]["loss_ratio"] > 0
     assert metrics["quic.back"]["lost_packets"] == 0
+
+
+def test_losses_over_ipv6_are_those_that_the_link_was_told(runs: dict[str, RunFiles]) -> None:
+    ((_, quic),) = runs["ipv6"].measured("quic")
+    assert quic["lost_packets"] == len(LOST)
+
+
+@FAMILIES
+@pytest.mark.parametrize("node", ["a", "b"])
+def test_headers_are_as_tshark_reads_them(runs: dict[str, RunFiles], family: str, node: str) -> None:
+    cell = runs[family].cell()
+    (capture,) = cell.captures(node)
+    for flow in cell.cell.flows:
+        if flow.protocol == "quic":
+            assert_headers_are_tsharks(capture, flow.port)
+
+
+@FAMILIES
+def test_the_handshake_and_the_rate_are_those_of_tsharks_packets(runs: dict[str, RunFiles], family: str) -> None:
+    """The receiver is the end that connects: from its first packet to 1-RTT packets of both; what comes until it ends,
+    behind the first datagram, over that time.
+    """
+    cell = runs[family].cell()
+    (capture,) = cell.captures("b")
+    fields = ["frame.time_epoch", "udp.srcport", "quic.header_form", "ip.len", "ipv6.plen"]
+    packets = by_tshark(capture, 5001, fields)
+    at_s = [float(packet["frame.time_epoch"][0].split(".")[1]) / 1e9 for packet in packets]
+    from_a = [packet["udp.srcport"] == ["5001"] for packet in packets]
+    short = ["0" in packet["quic.header_form"] for packet in packets]
+    sizes = [sum(map(int, packet["ip.len"])) or int(packet["ipv6.plen"][0]) + 40 for packet in packets]
+    ((_, quic),) = runs[family].measured("quic")
+    first_short = [
+        next(t for t, a, s in zip(at_s, from_a, short, strict=True) if s and a is way) for way in (True, False)
+    ]
+    assert quic["setup_time_s"] == pytest.approx(max(first_short) - at_s[0], abs=1e-9)
+    end_s = at_s[0] + quic["transfer_time_s"]
+    came = [(t, size) for t, a, size in zip(at_s, from_a, sizes, strict=True) if a and t <= end_s + 1e-9]
+    assert sum(size for _, size in came) == quic["wire_bytes"] > 300e3
+    rate = sum(size for _, size in came[1:]) * 8 / (end_s - came[0][0])
+    assert quic["throughput_bit_s"] == pytest.approx(rate, rel=1e-6)
 
 
 def test_the_transfer_and_its_handshake_take_what_the_link_needs(metrics: dict[str, dict[str, float]]) -> None:

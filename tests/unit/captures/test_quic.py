@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,60 +14,16 @@ from netwarp.captures.quic import CID_UNKNOWN, Kind, connection_id
 from scapy.layers.inet import IP, UDP
 from scapy.packet import Raw
 from support.captures import DATA, ether, pcap
+from support.quic_kit import assert_headers_are_tsharks, quic_rows
 
 SERVER = {"v1": 4442, "retry": 5001, "vn": 5001}
 """The recorded captures that tshark 4.0 reads, and the server's port. (Of `v2`, a draft of version 2, it takes types
 for those of version 1.)"""
-FIELDS = [
-    "frame.number", "quic.header_form", "quic.version", "quic.long.packet_type", "quic.dcid", "quic.scid",
-    "quic.spin_bit", "quic.packet_length",
-]  # fmt: skip
-
-
-def quic_rows(path: Path, port: int) -> Rows:
-    rows = read_captures([path], ("packets", "quic")).quic
-    return rows[(rows["source_port"] == port) | (rows["destination_port"] == port)]
-
-
-def as_tshark(rows: Rows) -> list[dict[str, Any]]:
-    """A dictionary a datagram, as tshark prints it: the values of its packets behind each other."""
-    found = []
-    for packet in np.unique(rows["packet"]).tolist():
-        mine = rows[rows["packet"] == packet]
-        long = mine[mine["kind"] != Kind.SHORT]
-        found.append(
-            {
-                "frame.number": [str(packet + 1)],
-                "quic.header_form": ["0" if kind == Kind.SHORT else "1" for kind in mine["kind"].tolist()],
-                "quic.version": [f"0x{version:08x}" for version in long["version"].tolist()],
-                "quic.long.packet_type": [str(kind) for kind in long["kind"].tolist() if kind <= Kind.RETRY],
-                "quic.scid": [connection_id(row, "scid").hex() for row in long],
-                "quic.spin_bit": [str(int(row["spin"])) for row in mine if row["kind"] == Kind.SHORT],
-                "quic.packet_length": [str(size) for size in mine["bytes"].tolist()],
-                "quic.dcid": [connection_id(row, "dcid").hex() for row in mine],
-            }
-        )
-    return found
 
 
 @pytest.mark.parametrize(("name", "port"), SERVER.items())
 def test_headers_are_as_tshark_reads_them(name: str, port: int) -> None:
-    path = DATA / f"quic-{name}.pcap.zst"
-    command = ["tshark", "-n", "-r", str(path), "-d", f"udp.port=={port},quic", "-T", "fields", "-E", "separator=;"]
-    command += [part for field in FIELDS for part in ("-e", field)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    theirs = [dict(zip(FIELDS, (text.split(",") if text else [] for text in line.split(";")), strict=True))
-              for line in done.stdout.splitlines()]  # fmt: skip
-    ours = as_tshark(quic_rows(path, port))
-    assert len(ours) == len(theirs)
-    for mine, its in zip(ours, theirs, strict=True):
-        # of a short header only its ends know how long the connection id is: tshark learnt it
-        known = [ours.startswith(its) for ours, its in zip(mine.pop("quic.dcid"), its.pop("quic.dcid"), strict=True)]
-        assert all(known)
-        # the type of a version that is not known is not known
-        if mine["quic.version"] and not mine["quic.long.packet_type"]:
-            its.pop("quic.long.packet_type"), mine.pop("quic.long.packet_type")
-        assert mine == its
+    assert_headers_are_tsharks(DATA / f"quic-{name}.pcap.zst", port)
 
 
 def test_packets_of_version_2_have_its_types() -> None:
