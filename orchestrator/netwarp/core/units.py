@@ -178,9 +178,9 @@ def counted(count: float, singular: str, plural: str = "") -> str:
     return f"{fixed(count, 0)} {singular if count == 1 else plural or singular + 's'}"
 
 
-def counted_of(part: float, of: float, singular: str, plural: str = "") -> str:
+def counted_of(part: float, of: float, singular: str) -> str:
     """Some of a number of things: "1 of 2 cells", "1 of 1 cell"."""
-    return f"{fixed(part, 0)} of {counted(of, singular, plural)}"
+    return f"{fixed(part, 0)} of {counted(of, singular)}"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -39,10 +39,10 @@ STACK = {
 _STACK_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,63}", re.ASCII)
 
 
-def list_profiles(folder: Path = PROFILES) -> dict[str, str]:
+def list_profiles() -> dict[str, str]:
     """Name -> title of every profile, sorted by name. Raises SpecError if one cannot be read."""
     problems = Problems()
-    read = {name: read_profile(folder / f"{name}.toml", problems) for name in names_in(folder)}
+    read = {name: read_profile(PROFILES / f"{name}.toml", problems) for name in names_in(PROFILES)}
     problems.check()
     return {name: item.text("title") for name, item in read.items() if item is not None}
 

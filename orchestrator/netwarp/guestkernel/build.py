@@ -224,16 +224,14 @@ def apply_patch(patch: Patch, tree: Path) -> bool:
     return True
 
 
-def make_headers(
-    arch: str, progress: Callable[[Progress], None] = lambda _: None, recipe: Recipe | None = None
-) -> Path:
+def make_headers(arch: str, progress: Callable[[Progress], None] = lambda _: None) -> Path:
     """The directory with the headers for user space of that architecture (of HEADERS_ARCHES), made unless they are
     cached: seconds instead of a kernel's minutes, and for other processors too.
 
     The source is the distribution's package, as for the guest kernel, so that programs for either have the same
     definitions. Raises KernelError: no source, a missing tool, a failing command, a full disk.
     """
-    recipe = recipe or load_recipe()
+    recipe = load_recipe()
     _need_tools("the kernel's headers need", _HEADERS_TOOLS)
     source = find_source(None, recipe)
     key = hashlib.sha256(json.dumps([source.identity, arch]).encode()).hexdigest()[:16]

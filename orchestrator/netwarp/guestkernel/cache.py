@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..core.errors import KernelError
-from .recipe import Recipe, load_recipe, release_numbers, same_release
+from .recipe import load_recipe, release_numbers, same_release
 from .source import file_sha256
 
 log = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ def _wheels() -> list[Path]:
     return [] if spec is None else [Path(place) for place in spec.submodule_search_locations or ()]
 
 
-def find_kernel(key: str | None = None, recipe: Recipe | None = None) -> KernelBuild | None:
+def find_kernel(key: str | None = None) -> KernelBuild | None:
     """The kernel for guests, or None if it must be built first (`netwarp kernel build`).
 
     key: a kernel's key, or a unique prefix of one. Without it: the executable or release that NETWARP_KERNEL names,
@@ -97,7 +97,7 @@ def find_kernel(key: str | None = None, recipe: Recipe | None = None) -> KernelB
         if len(fitting) > 1 and key not in {build.key for build in fitting}:
             raise KernelError(f"several kernels' keys begin with {key!r}: {', '.join(build.key for build in fitting)}")
         return fitting[0] if fitting else None
-    recipe = recipe or load_recipe()
+    recipe = load_recipe()
     fitting = [
         build for build in builds if build.recipe == recipe.for_release(build.release).digest and not build.variant
     ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from ..core.errors import KernelError
 from .recipe import kernel_folder, parse_fragment, patches_in
@@ -18,13 +18,12 @@ NOTES = "*.gcno"
 _PATTERN = re.compile(r"[A-Za-z0-9_*?./-]+\.c")
 
 
-def counting(patterns: Sequence[str], folder: Path | None = None) -> Variant:
+def counting(patterns: Sequence[str]) -> Variant:
     """The variant that counts the lines of these files.
 
-    patterns: of the source, as "net/sctp/*.c". folder: kernel/coverage of this checkout (default). Raises KernelError
-    if a pattern names no files of one folder of the source.
+    patterns: of the source, as "net/sctp/*.c". Raises KernelError if a pattern names no files of one folder of it.
     """
-    folder = folder or kernel_folder() / "coverage"
+    folder = kernel_folder() / "coverage"
     label = label_of(patterns)
     try:
         options = parse_fragment((folder / "options.config").read_text())

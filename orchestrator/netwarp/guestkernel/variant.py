@@ -127,11 +127,11 @@ def patched(file: Path) -> Variant:
     return Variant(label_of(file), patches=(Patch(file.name, text),))
 
 
-def debugging(folder: Path | None = None) -> Variant:
+def debugging() -> Variant:
     """The kernel with the checks of kernel/debug.config, and of pin.toml where possible, and with the patches of
     kernel/debug. Raises KernelError.
     """
-    folder = folder or kernel_folder()
+    folder = kernel_folder()
     try:
         asked = parse_fragment((folder / "debug.config").read_text(), "debug.config")
         more = parse_fragment("\n".join(tomllib.loads((folder / "pin.toml").read_text())["debug"]["where_possible"]))
