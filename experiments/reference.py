@@ -1,4 +1,4 @@
-"""Reference results of a paper's experiment: keeps those of a run, and writes the numbers of its README from them.
+"""Reference results of an experiment: keeps those of a run, and writes the numbers of its README from them.
 
     .venv/bin/python experiments/reference.py RUN...      keep each run in results/reference/NAME and write the texts
     .venv/bin/python experiments/reference.py             write every README and docs/verdicts.md from what is kept
@@ -44,6 +44,7 @@ KEPT = "results/reference/{}/run.tar.xz"
 WIDTH = 158
 TABLES = {
     "coexist": ("goodput", "waits-own", "loss", "fair", "ten", "rows"),
+    "quic": ("rates", "losses", "delays", "setup", "completion"),
     "kim2002": ("later", "later_errors", "later_ecn", "later_snoop", "handovers_recovery"),
     "lee2008": ("table3_loss", "table3_rate", "table3_rtt", "readings", "ways", "ways_objects", "ways_wait",
                 "ways_timeouts", "far", "today", "today_objects", "today_wait", "repairs", "repairs_sctp",
@@ -187,11 +188,6 @@ def _kept_files(name: str) -> tuple[Outputs, list[Row]]:
         }
     details = found.get("tables/claim_details.csv", b"").decode().splitlines()
     return from_json(found["outputs.json"], Outputs), list(csv.DictReader(details))
-
-
-def kept_claims(name: str) -> tuple[Claim, ...]:
-    """The claims that a reference was run with; none where nothing is kept."""
-    return _kept_files(name)[0].claims if (REFERENCE / name / "run.tar.xz").exists() else ()
 
 
 def claims_of(today: Sequence[Claim], of_the_run: Sequence[Claim]) -> dict[str, Claim]:

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,10 +34,9 @@ def telling_nipa(args: argparse.Namespace) -> Iterator[None]:
     try:
         yield
     except DoesNotBuild as error:
-        why = str(error)
         from ..selftests.nipa import build_failure
 
-        write_nipa(args, lambda *origin_and_times: build_failure(why, *origin_and_times))
+        write_nipa(args, partial(build_failure, str(error)))
         raise
 
 

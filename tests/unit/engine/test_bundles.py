@@ -124,7 +124,7 @@ def test_a_number_stands_under_the_claim_it_was_measured_for() -> None:
         assert reference.claims_of([other], [then]) == {"C1": then}
     assert reference.claims_of([], [then]) == {"C1": then}, "it is gone today"
     for name in KEPT:
-        claims = reference.kept_claims(name)
+        claims = reference._kept_files(name)[0].claims
         assert {row["claim"] for row in reference._rows(reference.REFERENCE / name / "claims.csv")} <= {
             claim.id for claim in claims
         }
