@@ -1,10 +1,12 @@
-"""The kernel's trace: pages of its ring buffer as cell-init decodes them, and the records as analysis reads them."""
+"""The kernel's own account of a cell: samples of its state, and its trace, whose ring buffer cell-init decodes."""
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -14,12 +16,32 @@ from hypothesis import strategies as st
 from netwarp.captures.native import Rows
 from netwarp.core.types import Cell
 from netwarp.measure.cell_records import kernel_counters
-from netwarp.measure.kernel_samples import RECORD, PathSamples, path_traces, read_trace, trace_check, with_thresholds
-from netwarp.measure.make_series import TRACE_POINTS, trace_series
+from netwarp.measure.kernel_samples import (
+    RECORD,
+    PathSamples,
+    path_traces,
+    read_samples,
+    read_trace,
+    time_weighted_mean,
+    trace_check,
+    with_thresholds,
+)
+from netwarp.measure.make_series import TRACE_POINTS, _columns, trace_series
+from netwarp.store.app_records import (
+    AssociationStatus,
+    GaveUp,
+    Notification,
+    PathState,
+    Sample,
+    SwitchPrimary,
+    TcpInfo,
+)
 from netwarp.store.init_records import Proc, Trace
 from netwarp.testbed.compile import Clock, compile_cell
+from support.captures import READ_BYTES
 from support.cell_init_driver import Driver
 from support.cells import S, two_path_cell
+from support.recorded_cell import MONOTONIC, derive, make_cell, make_directory, write
 
 SCTP_ID, TCP_ID, OTHER_ID = 501, 733, 12
 FUZZ = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -230,3 +252,82 @@ def test_counters_are_read() -> None:
         "b": {"Tcp.RetransSegs": 7, "Tcp.MaxConn": -1, "Ip.A": 2, "Sctp.SctpT3Retransmits": 4},
         "a": {},
     }
+
+
+def test_the_kernels_samples_and_words(tmp_path: Path) -> None:
+    cell = make_cell("sctp")
+    root = make_directory(cell, "sctp", tmp_path / "cell")
+
+    def sample(t_s: float, cwnd: int, srtt_ns: int | None) -> Sample:
+        paths = (
+            PathState("10.1.2.1", cwnd_bytes=cwnd, srtt_ns=srtt_ns),
+            PathState("10.2.2.1", cwnd_bytes=1, srtt_ns=0),
+        )
+        return Sample(MONOTONIC + int(t_s * S), 0, paths)
+
+    samples = [sample(1, 1000, None), sample(2, 4000, 50_000_000), sample(5, 9999, 90_000_000)]
+    change = Notification(
+        MONOTONIC + 7 * S, "PEER_ADDR_CHANGE", 0, address="10.1.2.1", state="POTENTIALLY_FAILED", error=0
+    )
+    write(
+        root / "apps" / "ftp.sender.ndjson",
+        [
+            *samples,
+            change,
+            SwitchPrimary(MONOTONIC + 8 * S, None, "10.2.2.1", 0),
+            GaveUp(MONOTONIC + 9 * S, "send", 110),
+        ],
+    )
+    derived = derive(cell, root)
+    assert derived.metrics["cwnd_bytes"] == (1000 * 1 + 4000 * 3) / 4
+    assert derived.metrics["srtt_s"] == pytest.approx(0.05, rel=1e-12)
+    samples = derived.series["flows"]["ftp"]["samples"]
+    assert samples["p1"] == {"t_s": [1, 2, 5], "cwnd_bytes": [1000, 4000, 9999], "srtt_s": [None, 0.05, 0.09]}
+    assert samples["p2"]["cwnd_bytes"] == [1, 1, 1]
+    assert samples["p2"]["srtt_s"] == [None, None, None]  # 0: not measured yet
+    events = {event["kind"]: event for event in derived.series["events"]}
+    assert events["notification"]["t_s"] == 7
+    assert events["notification"]["text"] == "PEER_ADDR_CHANGE, address 10.1.2.1, POTENTIALLY_FAILED"
+    assert events["switch_primary"]["text"] == "address 10.2.2.1"
+    assert events["gave_up"]["text"] == "what send, errno 110"
+
+
+def test_more_of_the_kernels_words(tmp_path: Path) -> None:
+    def sample(t_s: int, state: str, **more: Any) -> Sample:
+        path = PathState("10.1.2.1", state=state, cwnd_bytes=1, srtt_ns=0, rto_ns=t_s * S, **more)
+        return Sample(t_s * S, 0, (path,), AssociationStatus(10 * t_s))
+
+    states = [sample(1, "ACTIVE"), sample(2, "ACTIVE", ssthresh_bytes=9), sample(3, "PF"), sample(4, "ACTIVE")]
+    found = read_samples(states, {"10.1.2.1": "p1"}, 0)
+    assert found["p1"].states == ((1.0, "ACTIVE"), (3.0, "PF"), (4.0, "ACTIVE"))
+    assert _columns(found["p1"]) == {
+        "t_s": [1, 2, 3, 4],
+        "cwnd_bytes": [1, 1, 1, 1],
+        "srtt_s": [None] * 4,
+        "ssthresh_bytes": [None, 9, None, None],
+        "rto_s": [1, 2, 3, 4],
+    }
+    assert _columns(found[""]) == {"t_s": [1, 2, 3, 4], "outstanding_chunks": [10, 20, 30, 40]}
+    tcp = read_samples([sample(1, "", tcp_info=TcpInfo(1448, 7))], {}, 0)["10.1.2.1"]
+    assert tcp.outstanding_packets.tolist() == [7]
+
+
+def test_cpu_time_is_there_on_the_wall_clock_only(tmp_path: Path) -> None:
+    """cell-init writes it where it counts ticks; bytes are those that arrived, also after the stop."""
+    names = {"sender_cpu_per_byte_s", "receiver_cpu_per_byte_s"}
+    cell = make_cell("sctp")
+    assert not names & derive(cell, make_directory(cell, "sctp", tmp_path / "virtual")).metrics.keys()
+    root = make_directory(cell, "sctp", tmp_path / "wall")
+    with (root / "init.ndjson").open("a") as records:
+        for role, cpu_ns in (("sender", 30_000_000), ("receiver", 50_000_000)):
+            ended = {"id": f"ftp.{role}", "status": 0, "signal": None, "killed": False, "t_ns": 1, "cpu_ns": cpu_ns}
+            records.write(json.dumps({"record": "exit"} | ended) + "\n")
+    metrics = derive(cell, root).metrics
+    assert metrics["sender_cpu_per_byte_s"] == pytest.approx(0.03 / READ_BYTES["sctp"])
+    assert metrics["receiver_cpu_per_byte_s"] == pytest.approx(0.05 / READ_BYTES["sctp"])
+
+
+def test_time_weighted_mean_of_little() -> None:
+    assert time_weighted_mean(np.array([]), np.array([])) is None
+    assert time_weighted_mean(np.array([1.0]), np.array([7.0])) == 7
+    assert time_weighted_mean(np.array([1.0, 2.0]), np.array([np.nan, np.nan])) is None
