@@ -7,7 +7,7 @@ import netwarp
 import pytest
 
 
-@pytest.mark.parametrize(("protocol", "cells", "seed"), [("sctp", 12, 7)])
+@pytest.mark.parametrize(("protocol", "cells", "seed"), [("sctp", 12, 7), ("tcp", 8, 7)])
 def test_inferred_intervals_hold_what_was_drawn(protocol: str, cells: int, seed: int, tmp_path: Path) -> None:
     run = netwarp.run(blind_settings.spec(cells, seed, protocol), out=tmp_path / "run", jobs=2)
     assert run.outcomes == {"COMPLETED": cells}

@@ -1,5 +1,5 @@
 """Settings of a TCP connection's two ends that its packets tell: what their SYNs offer, how often and how soon a SYN
-was sent again, and the initial window. Timers of data are not inferred (Linux' tail loss probe looks like one).
+was sent again, the initial window, and the timers of data and acknowledgements.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from ..capture import Capture
 from ..inference import InferredSetting, timer_bounds
 from .columns import SACK_PERMITTED, TIMESTAMP
 from .connection import TcpConnection, analyze_tcp
+from .timers import delayed_acknowledgements, retransmission_timers
 
 OFFERS = ((SACK_PERMITTED, "sack_permitted"), (TIMESTAMP, "timestamps"))
 
@@ -50,3 +51,5 @@ def _of(connection: TcpConnection, end: int) -> Iterator[InferredSetting]:
     if isinstance(window, int | float) and window:
         what = f"{counted(int(window), 'byte')} before the first acknowledgement; there may have been no more to send"
         yield InferredSetting(end, "initial_window", int(window), None, "B", what)
+    yield from retransmission_timers(direction, end)
+    yield from delayed_acknowledgements(connection.directions[1 - end], end)

@@ -17,6 +17,7 @@ NAMES = {
     ),
     "tcp": (
         "mss", "sack_permitted", "timestamps", "window_shift", "syn_timeout", "syn_retries", "initial_window",
+        "rto_min", "rto_max", "ack_delay", "ack_frequency",
     ),
 }  # fmt: skip
 """The settings of docs/spec.md that a capture may show; failover_threshold: T3 expiries in a row after which new data
