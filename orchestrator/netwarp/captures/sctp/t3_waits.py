@@ -6,6 +6,7 @@ import numpy as np
 
 from ..inference import AT_ONCE_NS, MOST_EXPIRIES, Wait, estimated_rto_ns, one_a_round_trip
 from .association import Association
+from .transmissions import NEVER
 
 
 def t3_waits(association: Association) -> list[Wait]:
@@ -19,6 +20,7 @@ def t3_waits(association: Association) -> list[Wait]:
     moved = np.append(reports.moved, False)[reports.acked_by[sent.unit]]
     moved &= (sent.after < 0) | (moment[sent.after] > acked_at)
     passed_at = reports.moment_of(np.searchsorted(reports.cumulative, sent.tsns))[sent.unit]
+    ended_at = np.minimum(acked_at, np.where(sent.after < 0, NEVER, moment[sent.after]))
     samples, beats = association.rtt, association.heartbeats
     ours = beats.direction == association.direction
     result: list[Wait] = []
@@ -53,10 +55,14 @@ def t3_waits(association: Association) -> list[Wait]:
         if heard >= 0 and at_ns - int(reports.time_ns[heard]) < AT_ONCE_NS:
             continue  # a report may have been the reason
         again_here = repeated[(path[repeated] == left) & (times[repeated] > start_ns) & (moment[repeated] < at)]
+        # the first data after all before it had been acknowledged, or sent again elsewhere
+        mine = np.flatnonzero((path == left) & (moment < at))
+        anew = mine[np.append(True, np.maximum.accumulate(ended_at[mine])[:-1] < moment[mine[1:]])]
         # Linux starts it anew as the cumulative TSN passes what was acknowledged by a gap block before, too
-        passed = passed_at[(path == left) & (moment < at) & (passed_at < at)]
+        passed = passed_at[mine][passed_at[mine] < at]
         restarted_ns = int(reports.time_ns[np.searchsorted(reports.moment, passed.max())]) if len(passed) else start_ns
-        least_ns = at_ns - max(start_ns, restarted_ns, int(times[again_here].max(initial=start_ns)))
+        latest_ns = max(restarted_ns, int(times[anew[-1]]), int(times[again_here].max(initial=start_ns)))
+        least_ns = at_ns - max(start_ns, latest_ns)
         if at_ns - start_ns < int(samples.rtt_ns[samples.path == left].min(initial=at_ns - start_ns)):
             continue  # no timer is shorter than a round trip
         known = samples.time_ns[(samples.path == left) & (samples.time_ns <= start_ns)]
