@@ -61,7 +61,7 @@ def _under_loss(observation: FlowObservation, sending: Sending) -> dict[str, flo
     rtt_s, timeout_s = measured.get("rtt_mean_s"), measured.get("first_timeout_s")
     metrics: dict[str, float | None] = {"loss_events": float(len(events)), **curve_metrics(sending, events)}
     steady = steady_of(sending, events)
-    if steady is None or rtt_s is None:
+    if steady is None or rtt_s is None or steady.event_ratio >= 1:  # the models have no time without a loss then
         return metrics
     outstanding = observation.outstanding
     packet = float(np.median(sending.payload_bytes))
