@@ -7,6 +7,7 @@ cells there are. docs/explore.md says what is changed, and what counts as a find
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import random
 import shutil
@@ -458,22 +459,20 @@ class _Search:
 
 
 def _plain(search: _Search) -> Iterator[tuple[int, tuple[Change, ...]]]:
-    """Each of the first packets of each root lost, then twice; then each two of the first half of them lost."""
-
-    def packets(number: int) -> list[PacketPosition]:
-        entry = next(each for each in search.entries if each.root == number and not each.changes)
-        return search._packets(entry.cell_id)[:FIRST_PLAIN]
-
-    numbers = range(len(search.roots))
+    """Each of the first packets of each root lost, then twice; then each two of the first half of them lost. The roots
+    take turns.
+    """
+    first = {entry.root: search._packets(entry.cell_id)[:FIRST_PLAIN] for entry in search.entries if not entry.changes}
     for action in ("drop", "duplicate"):
-        for number in numbers:
-            for each in packets(number):
-                yield number, (PacketChange(action, each.link, each.direction, each.number, each.name),)
-    for number in numbers:
-        half = packets(number)[: FIRST_PLAIN // 2]
-        for at, one in enumerate(half):
-            for two in half[at + 1 :]:
-                yield number, tuple(PacketChange("drop", p.link, p.direction, p.number, p.name) for p in (one, two))
+        for place in range(FIRST_PLAIN):
+            for number, packets in first.items():
+                for each in packets[place : place + 1]:
+                    yield number, (PacketChange(action, each.link, each.direction, each.number, each.name),)
+    for one, two in itertools.combinations(range(FIRST_PLAIN // 2), 2):
+        for number, packets in first.items():
+            if two < len(packets):
+                both = (packets[one], packets[two])
+                yield number, tuple(PacketChange("drop", p.link, p.direction, p.number, p.name) for p in both)
 
 
 def _again(search: _Search, place: Path) -> Iterator[tuple[int, tuple[Change, ...]]]:

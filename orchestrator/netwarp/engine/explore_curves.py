@@ -11,7 +11,7 @@ from ..core.units import counted
 from ..exploration.coverage_files import CURVE, FUNCTIONS
 from ..present.figures.description import Axis, Chart, Series
 from ..present.figures.print import printed
-from ..present.style import looks
+from ..present.style import looks, solid
 from ..store.run_dir import read_json, write_atomic
 
 NAME = "coverage"
@@ -26,8 +26,10 @@ def draw_curves(place: Path, beside: Sequence[Path] = ()) -> Path:
     curves = {each: _points(each) for each in (place, *beside)}
     end_s = max(x[-1] for x, _ in curves.values() if x)
     series = tuple(_series(each, *points, end_s) for each, points in curves.items())
-    chart = Chart(Axis("CPU time", "s", from_zero=True), Axis("lines reached", "", from_zero=True), series)
-    for suffix, data in printed(chart, looks(each.key for each in series)).items():
+    top = max(max(each.y) for each in series)
+    chart = Chart(Axis("CPU time", "s", from_zero=True), Axis("lines reached", "", span=(0, 1.05 * top)), series)
+    styles = {key: solid(look) for key, look in looks(each.key for each in series).items()}
+    for suffix, data in printed(chart, styles).items():
         write_atomic(place / f"{NAME}.{suffix}", data)
     return place / f"{NAME}.svg"
 
@@ -57,7 +59,7 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 def _label(place: Path) -> str:
     if not (place / "explore.json").exists():
-        return "the kernel's own tests"
+        return "netwarp selftest"
     told = read_json(place / "explore.json", dict[str, object])
     how = f"drawn, seed {told['seed']}" if told["drawn"] else "plain"
     return f"{told['spec']}: {how}, {counted(int(str(told['cells'])), 'cell')}"

@@ -20,7 +20,7 @@ LOST = re.compile(r"timed out|reset|aborted|broken pipe|closed|not connected|unr
 """What a program says when its connection was given up. What it says of its settings is no finding."""
 OF_THE_BENCH = ("guest memory", "timeline", "start of ", "read-backs", "capture/", "spinning")
 """The beginnings of checks that say something of the cell's circumstances, not of the protocol."""
-THRESHOLDS = re.compile(r"_retrans$|_retransmits$|^init_|retries|cookie_life|^reconnect$|overflow|linear|^loss$")
+THRESHOLDS = re.compile(r"_retrans$|_retransmits$|^init_|retries|cookie_life|^reconnect$|overflow|linear|^loss$|^stop$")
 """Settings that make a connection give up sooner, by their names."""
 RECOVERY = re.compile(r"tcp_(early_retrans|recovery|sack|frto|thin_linear_timeouts|syncookies|fastopen)$|^congestion$")
 LOSES = re.compile(r"^(loss|jitter|queue|mtu|duplicate|corrupt)$")
@@ -127,9 +127,11 @@ def _numbers(text: str) -> dict[str, int]:
 def _delivery(seen: Seen, changes: Sequence[Change]) -> Iterator[Wrong]:
     """By the analyser's metrics, which say nothing of cells that did not complete."""
     for (flow, metric), value in seen.values.items():
+        if flow.endswith(BACK):  # SCTP has no half-closed state: the sender's close ends that direction
+            continue
         if metric in MODELLED and not value and _modelled(changes):
             yield Wrong("promise", f"flow {flow}: the failover model says another time: {metric} is 0", metric)
-        if not value or flow.endswith(BACK):  # SCTP has no half-closed state: the sender's close ends that direction
+        if not value:
             continue
         aborted = bool(seen.values.get((flow, "aborts"), 0.0))
         text = f"flow {flow}: {metric} is {value:g}"
