@@ -47,10 +47,11 @@ def t3_waits(association: Association) -> list[Wait]:
             start_ns = int(reports.time_ns[np.searchsorted(reports.moment, last)])
         if first is not None:
             start_ns = int(times[first])
-            earlier_here = np.flatnonzero(path[:first] == left)
-            # of what was moved here a timer may run already (Linux counts bytes in flight, not what the wire shows)
-            if sent.nth[first] > 0 and path[sent.before[first]] != left and len(earlier_here):
-                start_ns = int(times[earlier_here[-1]])
+            # Of what was moved here a timer may run already: Linux counts bytes in flight, not what the wire shows, and
+            # starts it for a fast retransmission that it then does not send.
+            if sent.nth[first] > 0 and path[sent.before[first]] != left:
+                earlier_here = np.flatnonzero(path[:first] == left)[-1:]
+                start_ns = int(times[[*earlier_here, sent.before[first]]].min())
         heard = int(np.searchsorted(reports.moment, at)) - 1
         if heard >= 0 and at_ns - int(reports.time_ns[heard]) < AT_ONCE_NS:
             continue  # a report may have been the reason
@@ -65,8 +66,9 @@ def t3_waits(association: Association) -> list[Wait]:
         least_ns = at_ns - max(start_ns, latest_ns)
         if at_ns - start_ns < int(samples.rtt_ns[samples.path == left].min(initial=at_ns - start_ns)):
             continue  # no timer is shorter than a round trip
-        known = samples.time_ns[(samples.path == left) & (samples.time_ns <= start_ns)]
-        answers = beats.answered_ns[ours & (beats.path == left) & (beats.answered_ns <= start_ns)]
+        began_ns = start_ns if first is None else int(times[first])
+        known = samples.time_ns[(samples.path == left) & (samples.time_ns <= began_ns)]
+        answers = beats.answered_ns[ours & (beats.path == left) & (beats.answered_ns <= began_ns)]
         sample_ns = max(int(known.max(initial=-1)), int(answers.max(initial=-1)))
         asked = ours & (beats.path == left) & (beats.time_ns >= sample_ns) & (beats.time_ns < at_ns)
         silent = asked & (beats.answered_ns > at_ns)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ...captures.course import Moment
 from ...captures.explanation import Explanation, Known
-from ...core.numbers import fixed, given, plain
+from ...core.numbers import fixed, given, plain, scale
 from ...core.units import counted, hanging
 
 MOST_MOMENTS = 40
@@ -72,14 +72,16 @@ def _settings(known: list[Known], names: Sequence[str]) -> Iterator[str]:
 
 
 def interval(known: Known) -> str:
-    """What is known, with its unit: "0.44 to 0.5 s", "at least 3", "unknown"."""
-    unit = f" {known.unit}" if known.unit else ""
-    if known.low is None and known.high is None:
+    """What is known, with its unit: "440 to 500 ms", "at least 3", "unknown"."""
+    divisor, shown = scale([known.low, known.high], known.unit) if known.unit == "s" else (1.0, known.unit)
+    low, high = (None if value is None else value / divisor for value in (known.low, known.high))
+    unit = f" {shown}" if shown else ""
+    if low is None and high is None:
         return "unknown"
-    if known.low is not None and known.high is not None and plain(known.low, 3) == plain(known.high, 3):
-        return f"{given(known.low, 3)}{unit}"
-    if not known.low:
-        return f"at most {given(known.high or 0, 3)}{unit}"
-    if known.high is None:
-        return f"at least {given(known.low, 3)}{unit}"
-    return f"{given(known.low, 3)} to {given(known.high, 3)}{unit}"
+    if low is not None and high is not None and plain(low, 3) == plain(high, 3):
+        return f"{given(low, 3)}{unit}"
+    if not low:
+        return f"at most {given(high or 0, 3)}{unit}"
+    if high is None:
+        return f"at least {given(low, 3)}{unit}"
+    return f"{given(low, 3)} to {given(high, 3)}{unit}"
