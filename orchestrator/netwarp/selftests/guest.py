@@ -19,7 +19,7 @@ from ..sandbox.privileges import hand_over, take_back, unprivileged
 from ..sandbox.virtual import guest_command
 from ..store.console import Splat, splats
 from .tap import Case, Verdict, cases, verdict_of
-from .tree import OVERRIDES, Selftest
+from .tree import FIRST, OVERRIDES, Selftest
 
 MEMORY_MIB = 768
 VIRTUAL_LIMIT_S = 7200
@@ -107,7 +107,7 @@ def prepare(bench: Bench, test: Selftest, place: Path, limit_s: int) -> None:
     """Make the directory `place` with what the guest's first program reads there."""
     (place / "overrides").mkdir(parents=True)
     for change in sorted(OVERRIDES.glob("*")):
-        if (bench.tests / change.name.replace("@", "/")).is_file():
+        if (bench.tests / change.name.removesuffix(FIRST).replace("@", "/")).is_file():
             shutil.copyfile(change, place / "overrides" / change.name)
     words = " ".join([f"./{test.program}", *test.arguments])
     settings = {"COLLECTION": test.collection, "TEST": words, "LIMIT_S": str(limit_s), "TESTS": str(bench.tests)}

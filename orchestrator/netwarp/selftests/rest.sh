@@ -13,11 +13,15 @@ mount -t tracefs tracefs sys/kernel/tracing 2>/dev/null
 mount -t bpf bpf sys/fs/bpf 2>/dev/null
 mount -t overlay -o lowerdir=/run/tests,upperdir=/run/memory/upper-tests,workdir=/run/memory/work-tests overlay selftests
 mount --move /run/own run/own
-# files of the tests that are replaced or lengthened, in memory alone
+# files of the tests that get something more at their end, or below their first line, in memory alone
 for change in run/own/overrides/*; do
 	[ -f "$change" ] || continue
 	name=${change##*/}
-	cat "$change" >>"selftests/${name//@//}"
+	file=selftests/${name//@//}
+	case $name in
+	*.first) sed -i "1r $change" "${file%.first}" ;;
+	*) cat "$change" >>"$file" ;;
+	esac
 done
 # everything is built in: there is nothing to load, and what is missing shows where it is used
 printf '#!/bin/sh\nexit 0\n' >/run/memory/modprobe

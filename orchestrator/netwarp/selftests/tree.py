@@ -23,9 +23,10 @@ from ..guestkernel.source import KernelSource, unpack_parts
 
 SELFTESTS = Path("tools/testing/selftests")
 OVERRIDES = Path(__file__).with_name("overrides")
-"""COLLECTION@FILE (/ as @): appended to that file in the guest's memory; COLLECTION@PROGRAM.h: included first where
-that program is compiled.
+"""COLLECTION@FILE (/ as @): appended to that file in the guest's memory; COLLECTION@FILE.first: put below its first
+line; COLLECTION@PROGRAM.h: included first where that program is compiled.
 """
+FIRST = ".first"
 _PARTS = (str(SELFTESTS), "tools/include", "tools/arch/x86", "tools/build", "tools/lib", "tools/scripts", "scripts")
 _LOCAL_SOURCE = re.compile(r"""^\s*(?:source|\.)\s+["']?(?:\$\{?\w+\}?/|\./)?([\w./-]+\.sh)""", re.MULTILINE)
 COLLECTIONS = ("net", "net/mptcp", "net/netfilter")

@@ -20,6 +20,7 @@ SCRIPTS = {
     "bad.sh": "echo 'not ok 1 - one'; exit 1\n",
     "waits.sh": "sleep infinity\n",
     "reads.sh": 'while read -r line; do echo "read $line"; done < <(echo differences)\n',
+    "udpgso.sh": "set -e; cat /proc/uptime; ip link set dev lo up; cat /proc/uptime; ip link set dev no up; echo on\n",
     "spins.sh": ". ./lib.sh\nbusywait 3000 false; echo after $?\n",
 }
 LIB = """\
@@ -131,3 +132,14 @@ def test_a_loop_that_only_looks_at_the_clock_is_made_to_sleep(bench: Bench, tmp_
     assert "after 1" in result.output
     assert result.virtual_s is not None
     assert 3 <= result.virtual_s < 4
+
+
+def test_what_stands_below_the_first_line_of_a_script_comes_before_its_own_words(bench: Bench, tmp_path: Path) -> None:
+    """In udpgso.sh time passes after each `ip`, and one that fails still ends the script."""
+    result = run(bench, "udpgso.sh", tmp_path / "guest")
+    began, ended = (float(line.split()[0]) for line in result.output.splitlines()[:2])
+    assert ended - began == pytest.approx(0.01, abs=0.01001)
+    assert ended > began
+    assert result.verdict == "fail"
+    assert "no" in result.output and "on" not in result.output.split()
+    assert (bench.tests / "net/udpgso.sh").read_text() == "#!/bin/bash\n" + SCRIPTS["udpgso.sh"]
