@@ -46,7 +46,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
     exploring = subparsers.add_parser(
         "kernel explore", help="search schedules that reach new lines of the kernel, and show faults",
-        example="netwarp kernel explore schedules --files 'net/sctp/*.c' --cells 99",
+        example="netwarp kernel explore roots --files 'net/sctp/*.c' --cells 300",
     )  # fmt: skip
     explore.add_arguments(exploring)
     exploring.set_defaults(run=explore.run)
