@@ -54,7 +54,8 @@ def watch_set(name: str, file: Path = SETS) -> WatchSet:
         name = next(iter(sets))
     if name not in sets:
         wanted = f"there is no set {name}" if name else "a file of one's own holds one set"
-        raise SpecError(f"{file}: {wanted}; it has {', '.join(sets)}: --set {next(iter(sets), 'small')}")
+        known = f"it has {', '.join(sets)}: --set {next(iter(sets), 'small')}"
+        raise SpecError(f"{file}: {wanted}; {known}; a spec is named by its file: --set ./mine.toml")
     chosen = msgspec.structs.replace(sets[name], name=name)
     here = file.parent
     if file != SETS:  # a spec of one's own is found beside the file
