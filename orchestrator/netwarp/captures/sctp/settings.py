@@ -295,7 +295,7 @@ def _acknowledging(association: Association, end: int) -> Iterator[InferredSetti
             continue
         near, far = round_trip
         margin = max(far - near, AT_ONCE_NS)
-        busy = max(_busy_ns(mine.of(mine.alone)) - far, 0)
+        busy = max(_busy_ns(mine.of(mine.alone), far + margin) - far, 0)
         waited = mine.since_last_ns > far + max(margin, busy) + 3 * MS
         late = mine.of(waited & mine.alone & (mine.packets == 1))
         if len(late.path) < 2 and association.point == "receiver":
@@ -329,10 +329,11 @@ def _acknowledging(association: Association, end: int) -> Iterator[InferredSetti
         yield InferredSetting(end, "sack_frequency", usual, usual, "", what, tuple(prompt_ns[:10]))
 
 
-def _busy_ns(answers: Answers) -> int:
-    """How long the end took at most for SACKs of as many packets as it waits for: it puts none of those off."""
+def _busy_ns(answers: Answers, at_once_ns: int) -> int:
+    """How long the end took at most for SACKs of as many packets as it waits for; 0 where it puts those off."""
     usual = int(np.bincount(answers.packets).argmax()) if len(answers.packets) else 0
-    return int(answers.since_last_ns[answers.packets == usual].max()) if usual > 1 else 0
+    taken_ns = answers.since_last_ns[answers.packets == usual]
+    return int(taken_ns.max()) if usual > 1 and np.quantile(taken_ns, 0.2) <= at_once_ns else 0
 
 
 def _with_others(association: Association, end: int) -> Bools:

@@ -62,7 +62,10 @@ def t3_waits(association: Association) -> list[Wait]:
         # Linux starts it anew as the cumulative TSN passes what was acknowledged by a gap block before, too
         passed = passed_at[mine][passed_at[mine] < at]
         restarted_ns = int(reports.time_ns[np.searchsorted(reports.moment, passed.max())]) if len(passed) else start_ns
-        latest_ns = max(restarted_ns, int(times[anew[-1]]), int(times[again_here].max(initial=start_ns)))
+        missing = reports.time_ns[(reports.moment < at) & reports.has_gaps][-1:]  # and for a fast retransmission
+        latest_ns = max(
+            restarted_ns, *missing.tolist(), int(times[anew[-1]]), int(times[again_here].max(initial=start_ns))
+        )
         least_ns = at_ns - max(start_ns, latest_ns)
         if at_ns - start_ns < int(samples.rtt_ns[samples.path == left].min(initial=at_ns - start_ns)):
             continue  # no timer is shorter than a round trip
