@@ -47,7 +47,7 @@ def test_none_for_sctp_and_none_without_captures(tmp_path: Path) -> None:
     cell = make_cell("sctp")
     metrics = derive(cell, make_directory(cell, "sctp", tmp_path / "sctp")).metrics
     of_tcp = [name for name, metric in METRICS.items() if metric.flows == "TCP"]
-    assert len(of_tcp) == 8 and {metrics[name] for name in of_tcp} == {None}
+    assert len(of_tcp) == 9 and {metrics[name] for name in of_tcp} == {None}
     cell = make_cell("tcp")
     root = make_directory(cell, "tcp", tmp_path / "tcp")
     (root / "capture" / "a-p1.pcap.zst").unlink()
