@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from .engine.run_again import agree_backends, replay, verify
     from .engine.run_directory import Run, open_run
     from .engine.running import RunInterrupted, RunOutOfSpace, run
-    from .engine.sctp_advice import SctpAdvice, SctpBudget, advise_sctp
+    from .engine.sctp_advice import SctpAdvice, advise_sctp
+    from .engine.sctp_bounds import SctpBudget
     from .engine.sctp_check import SctpCheck, SctpNetwork, check_sctp
     from .engine.search import SearchResult, search
     from .engine.what_if import WhatIf, what_if
@@ -77,7 +78,8 @@ _DEFINED_IN = {
     "engine.run_directory": ("Run", "open_run"),
     "engine.run_again": ("agree_backends", "replay", "verify"),
     "engine.running": ("RunInterrupted", "RunOutOfSpace", "run"),
-    "engine.sctp_advice": ("SctpAdvice", "SctpBudget", "advise_sctp"),
+    "engine.sctp_advice": ("SctpAdvice", "advise_sctp"),
+    "engine.sctp_bounds": ("SctpBudget",),
     "engine.sctp_check": ("SctpCheck", "SctpNetwork", "check_sctp"),
     "engine.search": ("SearchResult", "search"),
     "engine.what_if": ("WhatIf", "what_if"),

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..core.errors import SpecError
 from ..core.numbers import in_short, percent
 from ..core.units import hanging
 from .output import print_json
 
 if TYPE_CHECKING:
     from ..engine.sctp_advice import SctpAdvice, Shown
+    from ..engine.sctp_bounds import SctpBudget
     from ..engine.sctp_check import Finding, SctpCheck
 
 
@@ -44,14 +46,24 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "sctp advise",
         help="find settings of two SCTP ends that keep a budget, each run with the fault at its worst instant",
         example="netwarp sctp advise --back '2 s' --survive '20 s'",
-        description="Enumerates settings of both ends (one path), keeps those whose timers keep the budget (RFC 9260 "
-        "6.3.3, 8.1), and runs the nearest to Linux' own: outages whose repair falls at twelve instants, and traffic "
-        "without faults. Shows measured beside computed worst.",
+        description="Enumerates settings of both ends, keeps those whose timers keep the budget (RFC 9260 6.3.3, 8.1, "
+        "8.2, RFC 7829), and runs the nearest to Linux' own: outages whose repair falls at twelve instants, with two "
+        "paths also the failure of the one in use at twelve instants, and traffic without faults. Shows measured "
+        "beside computed worst.",
     )
-    advise.add_argument("--back", default="1 s", help="from a repair to new data, at most (default: %(default)s)")
-    advise.add_argument("--survive", default="30 s", help="an outage it must outlive (default: %(default)s)")
+    advise.add_argument(
+        "--back", default="1 s", help="from a repair, or a path's failure, to new data, at most (default: %(default)s)"
+    )
+    advise.add_argument(
+        "--survive", default="30 s", help="an outage of all paths it must outlive (default: %(default)s)"
+    )
     advise.add_argument("--needless", default="0.1 %", help="messages sent twice, at most (default: %(default)s)")
     advise.add_argument("--rtt", default="20 ms", help="between the two (default: %(default)s)")
+    advise.add_argument("--paths", type=int, choices=(1, 2), default=1, help="default: 1")
+    advise.add_argument(
+        "--spare", metavar="TIME",
+        help="with two paths: from the repair of one until data is back on it, at most (default: 60 s)",
+    )  # fmt: skip
     advise.add_argument("--out", type=Path, metavar="DIR", help="run directory (default: results/sctp-advise/<time>)")
     advise.add_argument("--seed", type=int, metavar="N", help="of the cells")
     advise.add_argument("--jobs", type=int, metavar="N", help="cells at once (default: cores)")
@@ -105,10 +117,15 @@ def _finding(lead: str, finding: Finding) -> Iterator[str]:
 
 def run_advise(args: argparse.Namespace) -> int:
     """`netwarp sctp advise`: 0 settings were found that keep the budget, 1 none."""
-    from ..engine.sctp_advice import SctpBudget, advise_sctp
+    from ..engine.sctp_advice import advise_sctp
+    from ..engine.sctp_bounds import SctpBudget
     from .progress import TerminalProgress
 
-    budget = SctpBudget.read(args.back, args.survive, args.needless, args.rtt)
+    if args.spare is not None and args.paths == 1:
+        raise SpecError("sctp advise: --spare is of two paths; add --paths 2, or leave it out")
+    budget = SctpBudget.read(
+        args.back, args.survive, args.needless, args.rtt, paths=args.paths, spare=args.spare or "60 s"
+    )
     with TerminalProgress() as progress:
         advice = advise_sctp(budget, out=args.out, seed=args.seed, jobs=args.jobs, progress=progress)
     if args.json:
@@ -120,30 +137,41 @@ def run_advise(args: argparse.Namespace) -> int:
 
 def _advice_lines(advice: SctpAdvice) -> Iterator[str]:
     if advice.run is None:
-        said = (
-            "no settings keep this budget: by the timers alone it contradicts itself. A longer --back lets the RTO grow"
-        )
+        from ..engine.sctp_advice import contradiction
+
+        said = f"no settings keep this budget by their timers: {contradiction(advice.budget)}"
         yield from hanging("", said)
         return
     number = len(advice.shown)
     yield f"{advice.considered} settings keep the budget by their timers; {number} were run, both ends alike"
     for each in advice.shown:
         yield ""
-        yield from _shown_lines(each, keeps=each.keeps(advice.budget))
+        yield from _shown_lines(each, advice.budget)
     yield ""
     yield str(advice.run.path)
 
 
-def _shown_lines(shown: Shown, *, keeps: bool) -> Iterator[str]:
-    options = ", ".join(f"{key} = {value}" for key, value in shown.settings.options().items())
-    yield from hanging("", f"{'keeps it' if keeps else 'does not keep it'}: {options}")
-    measured = "unknown (a cell did not complete)" if shown.back_ns is None else in_short(shown.back_ns / 1e9, "s")
-    computed = in_short(shown.computed_back_ns / 1e9, "s")
-    yield from hanging(
-        "  \u2022 ", f"new data after a repair: measured at worst {measured}, computed at worst {computed}"
-    )
+def _shown_lines(shown: Shown, budget: SctpBudget) -> Iterator[str]:
+    options = ", ".join(f"{key} = {value}" for key, value in shown.settings.options(budget.paths).items())
+    yield from hanging("", f"{'keeps it' if shown.keeps(budget) else 'does not keep it'}: {options}")
+    if budget.paths > 1:
+        text = _worst(shown.moves_ns, shown.computed_moves_ns)
+        yield from hanging("  \u2022 ", f"new data on the other path after the one in use fails: {text}")
+        text = _worst(shown.spare_ns, shown.computed_spare_ns)
+        yield from hanging("  \u2022 ", f"data on a path again after its repair: {text}")
+    all_ = " of both paths" if budget.paths > 1 else ""
+    yield from hanging("  \u2022 ", f"new data after a repair{all_}: {_worst(shown.back_ns, shown.computed_back_ns)}")
     survived = f"{shown.outages - shown.lost} of {shown.outages} outages survived"
     limit = in_short(shown.survives_ns / 1e9, "s")
-    yield from hanging("  \u2022 ", f"{survived}; computed: any of less than {limit}")
+    yield from hanging("  \u2022 ", f"{survived}; computed: any outage{all_} shorter than {limit}")
     needless = "unknown" if shown.needless is None else percent(shown.needless, 2)
     yield from hanging("  \u2022 ", f"messages sent twice without need: {needless}")
+
+
+def _worst(measured_ns: float | None, computed_ns: float | None) -> str:
+    """Measured beside computed."""
+    if measured_ns is None or computed_ns is None:
+        return "unknown (a cell did not complete, or nothing came)"
+    measured, computed = (in_short(each / 1e9, "s") for each in (measured_ns, computed_ns))
+    gap = percent((computed_ns - measured_ns) / computed_ns, 2)
+    return f"measured at worst {measured}, computed at worst {computed} (gap {gap})"

@@ -1,13 +1,15 @@
 """The timers behind `netwarp sctp advise`: arithmetic of RFC 9260, and budgets that no settings keep."""
 
 import pytest
+from netwarp import plan_experiment
 from netwarp.core.errors import SpecError
-from netwarp.engine.sctp_advice import MS, SctpBudget, Settings, advise_sctp, candidates
+from netwarp.engine.sctp_advice import INSTANTS, advice_spec, advise_sctp, candidates, chosen_of, contradiction
+from netwarp.engine.sctp_bounds import MS, SctpBudget, Settings
 
 
 def test_linux_own_timers_give_an_association_up_after_363_s() -> None:
     """1 + 2 + 4 + 8 + 16 + 32 + 5 x 60 s."""
-    assert Settings(1000 * MS, 60_000 * MS, 10, 200 * MS).survives_ns == 363 * 1000 * MS
+    assert Settings(1000 * MS, 60_000 * MS, 10, 200 * MS).survives_ns() == 363 * 1000 * MS
 
 
 def test_a_floor_fits_a_sack_delay_only_above_its_latest_timer() -> None:
@@ -22,13 +24,70 @@ def test_every_candidate_keeps_the_budget_by_its_timers() -> None:
     assert found
     for each in found:
         assert each.back_ns(budget.rtt_ns) <= budget.back_ns
-        assert each.survives_ns > budget.survive_ns
+        assert each.survives_ns() > budget.survive_ns
         assert each.fits(budget.rtt_ns)
+
+
+def test_a_path_that_fails_is_left_after_its_timers() -> None:
+    """A message is due within 50 ms and sets T3; the next one goes over the other path. 700 ms are up to 64 ms late,
+    400 ms up to 8 (core/timer_wheel.py).
+    """
+    settings = Settings(700 * MS, 700 * MS, 50, 200 * MS)
+    assert settings.moves_ns(20 * MS) == pytest.approx((50 + 700 + 64 + 50) * MS)
+    twice = Settings(400 * MS, 400 * MS, 50, 200 * MS, pf_retrans=1)
+    assert twice.moves_ns(20 * MS) == pytest.approx((50 + 408 + 50 + 408 + 50) * MS)
+
+
+def test_timeouts_and_heartbeats_of_two_silent_paths_count() -> None:
+    """RTO 1 s: of each path a heartbeat after 0.5 s, then a timeout and a heartbeat at 1 s."""
+    assert Settings(1000 * MS, 1000 * MS, 1, 200 * MS).survives_ns(paths=2) == 500 * MS
+    assert Settings(1000 * MS, 1000 * MS, 3, 200 * MS).survives_ns(paths=2) == 1000 * MS
+
+
+def test_every_candidate_of_two_paths_keeps_the_budget_by_its_timers() -> None:
+    budget = SctpBudget.read("1 s", "30 s", "0.1 %", "20 ms", paths=2, spare="10 s")
+    found = list(candidates(budget))
+    assert {each.pf_retrans for each in found} == {0, 1, 2}
+    for each in found:
+        moves, spare = each.moves_ns(budget.rtt_ns), each.spare_ns(budget.rtt_ns)
+        assert moves is not None and moves <= budget.back_ns
+        assert spare is not None and spare <= budget.spare_ns
+        assert each.survives_ns(2) > budget.survive_ns
+        assert each.heartbeat_interval_ns <= 5000 * MS, "a return within 10 s asks for sooner heartbeats"
+
+
+def test_of_each_threshold_one_is_run_on_two_paths() -> None:
+    budget = SctpBudget.read("1 s", "30 s", "0.1 %", "20 ms", paths=2)
+    chosen = chosen_of(budget, list(candidates(budget)))
+    spec = advice_spec(chosen, budget)
+    assert [each.pf_retrans for each in chosen] == [0, 1, 2]
+    assert spec["flow"]["s"]["paths"] == ["p1", "p2"]
+    cells = plan_experiment(spec).cells
+    assert len(cells) == len(chosen) * (2 * INSTANTS + 2)
+    instants = {event.at_ns for cell in cells for event in cell.timeline if "path" in str(cell.factors["case"])}
+    assert len(instants) >= INSTANTS
 
 
 def test_a_budget_that_contradicts_itself_runs_nothing() -> None:
     advice = advise_sctp(SctpBudget.read("100 ms", "30 s", "0.1 %", "90 ms"))
     assert advice.run is None and advice.shown == ()
+
+
+@pytest.mark.parametrize(
+    ("back", "survive", "rtt", "spare", "words"),
+    [
+        ("100 ms", "30 s", "90 ms", "60 s", "the shortest --back is "),
+        ("1 s", "30 s", "3 s", "60 s", "is below the round trip"),
+        ("1 s", "1 h", "20 ms", "60 s", "the longest --survive is "),
+        ("1 s", "30 s", "20 ms", "10 ms", "the shortest --spare is "),
+    ],
+)
+def test_a_budget_that_contradicts_itself_is_told_what_could_be(
+    back: str, survive: str, rtt: str, spare: str, words: str
+) -> None:
+    budget = SctpBudget.read(back, survive, "0.1 %", rtt, paths=2, spare=spare)
+    assert not list(candidates(budget))
+    assert words in contradiction(budget)
 
 
 def test_a_budget_without_unit_is_refused_with_its_option() -> None:
