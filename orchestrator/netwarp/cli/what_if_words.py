@@ -12,7 +12,7 @@ from ..core.numbers import fixed, given, in_short
 from ..core.units import counted, hanging
 
 if TYPE_CHECKING:
-    from ..engine.what_if import Variant, WhatIf
+    from ..engine.what_if import WhatIf
 
 MOST_ROWS = 16
 MOST_STALLS, MOST_WAITS = 5, 3
@@ -20,6 +20,7 @@ USUAL = ("DATA", "SACK")
 ALIKE_S = 0.0005
 OUTAGE_S = 0.5
 """A shorter stall is called a wait."""
+MOST_FITS_TOLD = 3
 LIKE_S, LIKE = 0.05, 0.1
 """Times of the association's start that differ by no more than timers do are not told."""
 
@@ -40,6 +41,7 @@ def _lines(found: WhatIf) -> Iterator[str]:
     yield from hanging("    ", f"a is {ends[0]}, b is {ends[1]}")
     yield from hanging("    ", _agreement(found))
     if found.answered:
+        yield from hanging("    ", _fits(found))
         yield from _given_up(found)
         for end in sorted(found.field):
             yield from _answers(found, end)
@@ -68,6 +70,23 @@ def _agreement(found: WhatIf) -> str:
     if missing:
         text += f". A capture at {missing[0]} too would show what {missing[0]} sent when, and what was lost"
     return text
+
+
+def _fits(found: WhatIf) -> str:
+    """Whether other settings match as well, and whether the answer depends on which the ends had."""
+    assert found.fits is not None
+    matching = found.fits.matching
+    if len(matching) == 1:
+        return f"of {counted(found.fits.tried, 'set')} of settings that the capture permits, this alone matches"
+    text = f"{len(matching)} of {counted(found.fits.tried, 'set')} of settings that the capture permits match"
+    if found.agree:
+        return f"{text}: with the change all of them give the same outages"
+    extremes = found.fits.extremes[1 : MOST_FITS_TOLD + 1]
+    such = "; or ".join(each.differs for each in extremes)
+    return (
+        f"{text}. With the change they do not agree, so each number is the least to the most of them. It is another "
+        f"with {such}. Give those that you know as further changes"
+    )
 
 
 def _assumed(found: WhatIf) -> Iterator[str]:
@@ -110,26 +129,24 @@ def _assumed(found: WhatIf) -> Iterator[str]:
 
 def _side_by_side(found: WhatIf) -> Iterator[str]:
     """The events that are not plain data or its acknowledgement: capture, replay, and with the change."""
-    changed = _middle(found.changed)
-    later = {} if changed is None else {event.key: at for event, at in changed.match.pairs}
+    later = [{event.key: at for event, at in variant.match.pairs} for variant in found.changed]
     known_s = OPEN if found.known_until_s is None else found.known_until_s
     rows = [
-        (event, (event.time_ns, at, later.get(event.key)))
+        (event, (event.time_ns, at, tuple(each.get(event.key) for each in later)))
         for event, at in found.match.pairs
         if event.key[1] not in USUAL or (event.key[1] == "DATA" and event.key[3])
     ]
     together = [list(group) for _, group in itertools.groupby(rows, key=lambda row: (*row[0].key[:2], row[1]))]
-    yield f"    {'':<28}{'capture':>10}{'replay':>10}{'changed':>10}"
+    yield f"    {'':<28}{'capture':>10}{'replay':>10}{'changed':>18}"
     for group in together[:MOST_ROWS]:
         text = group[0][0].text
         if len(group) > 1:
             last = group[-1][0].key[2]
             text = text.replace(" again", f" to {last} again")
-        yield (
-            f"    {text:<28}"
-            + "".join(f"{_time(at):>10}" for at in group[0][1][:2])
-            + (f"{'unknown' if max(each or 0 for each in group[0][1]) / 1e9 > known_s else _time(group[0][1][2]):>10}")
-        )
+        was, again, changed = group[0][1]
+        unknown = max(was, again or 0, *(each or 0 for each in changed)) / 1e9 > known_s
+        then = "unknown" if unknown else _times(changed)
+        yield f"    {text:<28}{_time(was):>10}{_time(again):>10}{then:>18}"
     if len(together) > MOST_ROWS:
         yield f"    ... {counted(len(together) - MOST_ROWS, 'more event')} (--json has all)"
 
@@ -138,8 +155,14 @@ def _time(at_ns: int | None) -> str:
     return "-" if at_ns is None else fixed(at_ns / 1e9, 3)
 
 
-def _middle(variants: Sequence[Variant]) -> Variant | None:
-    return variants[len(variants) // 2] if variants else None
+def _times(changed: Sequence[int | None]) -> str:
+    """The least and the most of the cells with the change."""
+    there = sorted(each for each in changed if each is not None)
+    if not there:
+        return "-"
+    first, last = _time(there[0]), _time(there[-1])
+    text = first if first == last else f"{first} to {last}"
+    return text if len(there) == len(changed) else f"{text} or -"
 
 
 def _answers(found: WhatIf, end: int) -> Iterator[str]:
@@ -196,9 +219,7 @@ def _ended(ended: Sequence[float | None], kept: int) -> str:
         return "it would have been kept"
     times = sorted(at for at in ended if at is not None)
     text = f"it would have been given up at {_spread(times)}"
-    return (
-        text if not kept else f"{text}, or kept ({kept} of {len(ended)} times at which the network may have come back)"
-    )
+    return text if not kept else f"{text}, or kept (so in {kept} of {len(ended)} cells with the change)"
 
 
 def stall_text(

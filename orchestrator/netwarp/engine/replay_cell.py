@@ -63,10 +63,22 @@ class Guess:
     unseen: tuple[tuple[int, int], ...] = ()
     seed: int = SEED
 
+    def __hash__(self) -> int:
+        settings = tuple(tuple(sorted(each.items())) for each in self.settings)
+        return hash((settings, self.phase_ms, self.repair, self.unseen, self.seed))
+
     @property
     def start_ns(self) -> int:
         """When the association begins in the cell."""
         return START_NS + self.phase_ms * 1_000_000
+
+    def changed(self, changes: Settings) -> Guess:
+        """With other settings. One that SACKs each packet puts none off, so an inferred delay is left out then."""
+        settings: Settings = (self.settings[0] | changes[0], self.settings[1] | changes[1])
+        for end in (0, 1):
+            if changes[end].get("sack_frequency") == 1 and "sack_delay" not in changes[end]:
+                settings[end].pop("sack_delay", None)
+        return dataclasses.replace(self, settings=settings)
 
 
 def settings_of(known: Sequence[Known], inputs: ReplayInputs) -> Settings:
@@ -81,14 +93,15 @@ def settings_of(known: Sequence[Known], inputs: ReplayInputs) -> Settings:
         if inputs.nodelay[end]:
             chosen[end]["nodelay"] = True
         bound = chosen[end]
-        if "rto_min" in bound and "rto_max" not in bound and _ms(bound["rto_min"]) > LINUX["rto_max"] * 1e3:
+        if "rto_min" in bound and "rto_max" not in bound and ms_of(bound["rto_min"]) > LINUX["rto_max"] * 1e3:
             bound["rto_max"] = bound["rto_min"]
-        if "rto_max" in bound and _ms(bound["rto_max"]) < _ms(bound.get("rto_min", f"{LINUX['rto_min']} s")):
+        if "rto_max" in bound and ms_of(bound["rto_max"]) < ms_of(bound.get("rto_min", f"{LINUX['rto_min']} s")):
             bound["rto_min"] = bound["rto_max"]
     return chosen
 
 
-def _ms(text: object) -> float:
+def ms_of(text: object) -> float:
+    """A time of a spec."""
     return int(parse_quantity(str(text), "time").value) / 1e6
 
 
@@ -154,9 +167,9 @@ def alternatives(known: Sequence[Known], guess: Guess, gave_up: int | None) -> I
         for value in sorted(values if is_time else _counts(each)):
             options = options_of(each.name, value, each.end)
             if any(guess.settings[each.end].get(key) != given for key, given in options.items()):
-                yield _changed(guess, each.end, options)
+                yield guess.changed(_of_one(each.end, options))
     for end in (0, 1):
-        yield _changed(guess, end, {"nodelay": not guess.settings[end].get("nodelay", False)})
+        yield guess.changed(_of_one(end, {"nodelay": not guess.settings[end].get("nodelay", False)}))
     for share in (ENDS["early"], ENDS["late"]):
         yield dataclasses.replace(guess, repair=share)
     if gave_up is not None:
@@ -165,7 +178,7 @@ def alternatives(known: Sequence[Known], guess: Guess, gave_up: int | None) -> I
             (each.end, options_of(each.name, count, each.end)) for each in thresholds for count in _counts(each)
         ] or [(0, {})]
         for more, (end, options) in itertools.product(range(SEEDS), ends):
-            yield _changed(dataclasses.replace(guess, seed=SEED + more), end, options)
+            yield dataclasses.replace(guess, seed=SEED + more).changed(_of_one(end, options))
 
 
 def _counts(known: Known) -> list[int]:
@@ -174,10 +187,8 @@ def _counts(known: Known) -> list[int]:
     return list(range(low, min(int(known.high or low + MORE), low + MOST_COUNTS) + 1))
 
 
-def _changed(guess: Guess, end: int, options: Mapping[str, Any]) -> Guess:
-    changed: Settings = (dict(guess.settings[0]), dict(guess.settings[1]))
-    changed[end].update(options)
-    return dataclasses.replace(guess, settings=changed)
+def _of_one(end: int, options: Mapping[str, Any]) -> Settings:
+    return ({}, dict(options)) if end else (dict(options), {})
 
 
 def replay_spec(inputs: ReplayInputs, guess: Guess) -> dict[str, Any]:
@@ -230,6 +241,18 @@ def replay_spec(inputs: ReplayInputs, guess: Guess) -> dict[str, Any]:
         "flow": {"s": flow},
         "event": dict(_events(inputs, names, guess)),
     }
+
+
+def levels_of(inputs: ReplayInputs, guesses: Mapping[str, Guess]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The experiment without settings, and of each guess the level of a factor that has all that is its own."""
+    bare = replay_spec(inputs, Guess(({}, {})))
+    levels = {}
+    for name, guess in guesses.items():
+        spec = replay_spec(inputs, guess)
+        flow = {key: value for key, value in spec["flow"]["s"].items() if value != bare["flow"]["s"].get(key)}
+        event = {key: value for key, value in spec["event"].items() if value != bare["event"].get(key)}
+        levels[name] = {"flow": {"s": flow}, "event": event, "duration": spec["duration"]}
+    return bare, levels
 
 
 def _of_end(inputs: ReplayInputs, settings: Settings, end: int) -> dict[str, Any]:

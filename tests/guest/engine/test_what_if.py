@@ -4,9 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import netwarp
+import netwarp.engine.replay_fits as replay_fits
+import pytest
 from netwarp.captures import read_captures
 from netwarp.captures.sctp.association import Association
 from netwarp.captures.sctp.stalls import association_course
+from netwarp.cli.what_if_words import what_if_text
 from netwarp.engine.what_if import what_if
 
 
@@ -34,7 +37,11 @@ def sender_capture(run: netwarp.Run) -> Path:
     return capture
 
 
-def test_the_answer_is_that_of_the_cell_with_the_change(tmp_path: Path) -> None:
+def test_the_answer_of_all_settings_that_match_holds_the_cell_with_the_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay_fits, "NARROWER", 0)
+    monkeypatch.setattr(replay_fits, "PHASES", ())
     field, truth = (netwarp.run(outage(rto), out=tmp_path / rto[0], report=False) for rto in ("1 s", "300 ms"))
     found = what_if([*field.path.glob("cells/*")], ["a.rto_min=300 ms"], out=tmp_path / "w")
     assert found.match.whole, found.match.parting
@@ -43,6 +50,9 @@ def test_the_answer_is_that_of_the_cell_with_the_change(tmp_path: Path) -> None:
     association = Association(read_captures([sender_capture(truth)]), 0)
     begin_ns, end_ns = (int(association.row[name]) for name in ("first_ns", "last_ns"))
     true_s = association_course(association, begin_ns, end_ns).waits_s[stall.tsn]
-    waits = [variant.courses[0].waits_s[stall.tsn] for variant in found.changed]
+    (said,) = found.outages
+    assert 0.9 * said.low_s - 0.05 <= true_s <= 1.1 * said.high_s + 0.05
     assert true_s < 0.9 * stall.wait_s, "the change matters"
-    assert 0.9 * min(waits) - 0.05 <= true_s <= 1.1 * max(waits) + 0.05
+    assert found.fits is not None and len(found.fits.matching) > 1, "the capture does not show all settings"
+    assert "" in {fit.differs for fit in found.fits.matching}
+    assert f"{len(found.fits.matching)} of {found.fits.tried} sets" in " ".join(what_if_text(found).split())

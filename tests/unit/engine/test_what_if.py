@@ -5,11 +5,14 @@ import dataclasses
 import tomllib
 from pathlib import Path
 
+import blind_what_if
 import pytest
+from netwarp import plan_experiment
 from netwarp.captures import read_captures
 from netwarp.captures.explanation import Known
 from netwarp.captures.sctp.network_evidence import Dead, Way
 from netwarp.captures.sctp.replay_inputs import View, replay_inputs
+from netwarp.captures.sctp.settings import LINUX
 from netwarp.captures.sctp.stalls import OPEN, AssociationCourse, Stall
 from netwarp.captures.sctp.transmissions import NEVER
 from netwarp.cli.what_if_words import stall_text
@@ -25,7 +28,8 @@ from netwarp.engine.replay_cell import (
     value_in,
     write_spec,
 )
-from netwarp.engine.what_if import read_changes, what_if
+from netwarp.engine.replay_fits import USUAL, differs, permitted
+from netwarp.engine.what_if import OutageRange, read_changes, what_if
 from netwarp.experiment.study import load_experiment
 from support.captures import damaged, recorded
 
@@ -73,6 +77,59 @@ def test_the_value_of_an_interval(name: str, low: float | None, high: float | No
 def test_the_roundest_number_is_within() -> None:
     assert roundest(0.4431, 0.4439, True) == pytest.approx(0.443, abs=1e-3)
     assert roundest(3.0, 3.0, False) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high", "least", "most"),
+    [
+        ("rto_min", 0.88, 1.01, 0.88, 1.01),
+        ("rto_min", None, 0.11, 0.1, 0.11),
+        ("rto_max", 1.87, None, 1.87, 60.0),
+        ("rto_max", 70.0, None, 70.0, 84.0),
+        ("association_max_retrans", 3, None, 3, 20),
+        ("sack_delay", None, None, 0.02, 0.5),
+    ],
+)
+def test_what_the_capture_permits(name: str, low: float | None, high: float | None, least: float, most: float) -> None:
+    unit = "" if name.startswith("assoc") else "s"
+    assert permitted(Known(0, name, low, high, unit, (), ())) == pytest.approx((least, most))
+
+
+def test_of_each_setting_it_is_said_what_is_usual() -> None:
+    assert set(USUAL) == set(LINUX)
+
+
+def test_settings_that_differ_are_told() -> None:
+    guess = Guess(({"rto_min": "1 s"}, {"sack_delay": "200 ms"}))
+    assert differs(guess, guess) == ""
+    other = guess.changed(({"rto_max": "8 s"}, {"sack_delay": "300 ms"}))
+    assert differs(other, guess) == "a.rto_max 8 s, b.sack_delay 300 ms"
+    assert differs(dataclasses.replace(guess, phase_ms=16), guess) == "the clock's phase +16 ms"
+
+
+def test_one_that_acknowledges_each_packet_puts_none_off() -> None:
+    guess = Guess(({}, {"sack_delay": "200 ms"})).changed(({}, {"sack_frequency": 1}))
+    assert guess.settings[1] == {"sack_frequency": 1}
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "agrees"), [(1.0, 1.05, True), (1.0, 1.2, False), (OPEN, OPEN, True), (1.0, OPEN, False)]
+)
+def test_outages_agree_as_far_as_timers_do(low: float, high: float, agrees: bool) -> None:
+    assert OutageRange(0, 3, 5.0, 4.0, low, high).agrees is agrees
+
+
+def test_what_the_blind_test_draws_is_a_cell_and_its_change() -> None:
+    draws = {f"d{number}": blind_what_if.draw(number, 1) for number in range(6)}
+    assert blind_what_if.draw(3, 1) == draws["d3"], "a draw is that of its seed"
+    cells = plan_experiment(blind_what_if.experiment(draws, 1)).cells
+    assert len(cells) == 2 * len(draws)
+    for each in draws.values():
+        read_changes([each.text])
+    pairs = {str(cell.factors["draw"]): cell for cell in cells}
+    for name in draws:
+        field, changed = pairs[name], pairs[f"{name}-changed"]
+        assert field.timeline == changed.timeline and field.flows != changed.flows
 
 
 def test_the_cell_of_a_recorded_failover_is_a_spec(tmp_path: Path) -> None:

@@ -1,0 +1,146 @@
+"""Finds settings with which a cell plays a captured association: its packets are those of the capture."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from ..captures import read_captures
+from ..captures.explanation import Explanation, Known
+from ..captures.sctp.association import Association
+from ..captures.sctp.event_match import EventMatch, both_ends, match_events, sent_events
+from ..captures.sctp.replay_inputs import END_NAMES, ReplayInputs, View
+from ..captures.sctp.stalls import giving_up
+from ..core.errors import CaptureError
+from ..core.types import Outcome
+from ..core.wire import SCTP
+from .events import Progress
+from .replay_cell import Guess, alternatives, levels_of, settings_of, write_spec
+from .run_directory import Run
+from .running import run
+
+ROUNDS = 24
+"""How often other guesses are tried, at most, until the replay matches."""
+MOST_UNSEEN = 16
+
+
+def view_association(view: View, end: int) -> Association:
+    """The association of a view, with the data of one end."""
+    return Association(view.capture, view.flow, direction=end)
+
+
+def fit(
+    explained: Explanation,
+    inputs: ReplayInputs,
+    field: Mapping[int, Association],
+    folder: Path,
+    jobs: int | None,
+    progress: Progress,
+) -> tuple[Guess, EventMatch, list[Guess]]:
+    """The guess whose cell is most like the capture, their match, and all that were tried. Raises CaptureError."""
+    best = Guess(settings_of(explained.settings, inputs))
+    match: EventMatch | None = None
+    pending, tried = [best], list[Guess]()
+    gave_up = giving_up(field[inputs.end])
+    for number in range(1, ROUNDS + 1):
+        fresh = [each for place, each in enumerate(pending) if each not in (*tried, *pending[:place])]
+        if not fresh:
+            break
+        tried += fresh
+        before = match
+        for place, cell in play(inputs, fresh, folder / f"fit{number}", jobs, progress):
+            found = compare(field, cell, inputs)
+            if match is None or found.rank > match.rank:
+                best, match = fresh[place], found
+        if match is None or match.whole:
+            break
+        lost = _unseen(match, inputs)
+        if lost is not None and len(best.unseen) < MOST_UNSEEN and lost not in best.unseen:
+            pending = [dataclasses.replace(best, unseen=tuple(sorted((*best.unseen, lost))))]
+            if pending[0] not in tried:
+                continue
+        if match is before and len(pending) > 1:
+            break
+        pending = list(alternatives([*explained.settings, *ceilings(explained, field)], best, gave_up))
+    if match is None:
+        raise CaptureError(f"no cell of the replay ran; see {folder}")
+    return best, match, tried
+
+
+def ceilings(explained: Explanation, field: Mapping[int, Association]) -> Iterator[Known]:
+    """rto_max of an end of which it is not known: at least the longest wait for T3 is tried."""
+    there = {known.end for known in explained.settings if known.name == "rto_max"}
+    for end, association in field.items():
+        sent, again = association.sent, association.again
+        times = sent.rows["time_ns"][again.row[again.expiries]]
+        waits = [
+            int(sent.rows["time_ns"][row] - sent.rows["time_ns"][sent.before[row]])
+            for row in again.row[again.expiries].tolist()
+        ]
+        if end not in there and len(times):
+            yield Known(end, "rto_max", max(waits) / 1e9, None, "s", (), ())
+
+
+def _unseen(match: EventMatch, inputs: ReplayInputs) -> tuple[int, int] | None:
+    """A packet that the cell's other end sent and the capture lacks: it may have been lost before it came there. (path,
+    when it was sent after the association's start).
+    """
+    event = match.extra
+    if event is None or event.key[0] == inputs.end or inputs.seen_from[1 - inputs.end] or event.path < 0:
+        return None
+    away = inputs.paths[event.path].round_trip_ns // 2
+    return event.path, event.time_ns - away + (away if inputs.end else 0)
+
+
+def play(
+    inputs: ReplayInputs, guesses: Sequence[Guess], folder: Path, jobs: int | None, progress: Progress
+) -> Iterator[tuple[int, dict[int, Association]]]:
+    """Run a cell of each guess: its number, and the association at the ends that were captured, of each that
+    completed.
+    """
+    bare, levels = levels_of(inputs, {f"s{number}": guess for number, guess in enumerate(guesses)})
+    written = write_spec(folder, bare | {"factor": {"tried": {"levels": list(levels), "level": levels}}}, inputs)
+    for seed in sorted({guess.seed for guess in guesses}):
+        which = [name for name, guess in zip(levels, guesses, strict=True) if guess.seed == seed]
+        done = run(
+            written, out=folder / f"run{seed}", seed=seed, where=[("tried", name) for name in which], jobs=jobs,
+            report=False, progress=progress,
+        )  # fmt: skip
+        for row in done.table("cells"):
+            found = associations(done, str(row["cell_id"]), inputs) if row["outcome"] == Outcome.COMPLETED else {}
+            if found:
+                yield int(str(row["tried"])[1:]), found
+
+
+def compare(field: Mapping[int, Association], cell: Mapping[int, Association], inputs: ReplayInputs) -> EventMatch:
+    """The events at the ends that were captured, in the capture and in a cell."""
+    matches = {}
+    for end, mine in field.items():
+        other = cell[end]
+        begin_ns = int(mine.row["first_ns"])
+        field_paths = [
+            next(row for row in mine.paths if set(mine.path_name(row).split(">")) == set(path.addresses))
+            for path in inputs.paths
+        ]
+        matches[end] = match_events(
+            sent_events(mine, field_paths, begin_ns),
+            sent_events(other, sorted(other.paths, key=other.path_name), int(other.row["first_ns"])),
+            int(mine.row["last_ns"]) - begin_ns,
+        )
+    return both_ends(matches, inputs.paths[0].round_trip_ns // 2)
+
+
+def associations(done: Run, cell: str, inputs: ReplayInputs) -> dict[int, Association]:
+    """The association of a cell at the ends of which captures were given; empty if the cell did not run."""
+    found: dict[int, Association] = {}
+    for end in inputs.views:
+        files = sorted((done.path / "cells" / cell / "capture").glob(f"{END_NAMES[end]}-*.pcap*"))
+        if not files:
+            return {}
+        capture = read_captures(files)
+        flows = [number for number, row in enumerate(capture.flows) if row["protocol"] == SCTP]
+        if not flows:
+            return {}
+        found[end] = Association(capture, flows[0], direction=end)
+    return found
