@@ -1,7 +1,7 @@
 """Keeps what a kernel did in this experiment, checks another run against it, and writes the table of the README.
 
 golden.py keep RUN      kernels/<release>.json: the verdicts, and a hash of each cell's captures; then the table.
-                        Of a part of the experiment: the rest stays
+                        Of a part of the experiment: the rest stays. On kernels built for it: builds.json
 golden.py check RUN     are the captures those of the same kernel there? status 1: no, 77: none is there
 golden.py compare RUN   the statements on which the kernel is judged otherwise than one that is kept there
 golden.py               writes the table of README.md again
@@ -33,6 +33,8 @@ SHOWN = {"rfc9438": ("tables", "epochs")}
 """Tables of a run that are kept, and shown in the README."""
 MEASURED = ("bbr",)
 """Of these the table has what was measured beside each verdict."""
+BUILDS = {"rfc9438": ("small-c", "large-c")}
+"""Experiments that run on kernels built for them: what they came to is kept by itself, and shown in the README."""
 TITLES = {
     "tables": "Average window in packets: the RFC's table, its equations, the models in whole round trips, and Linux",
     "epochs": "Round trips of one of CUBIC's epochs, less those of the model in which it follows Reno",
@@ -136,7 +138,17 @@ def table(experiment: str) -> str:
             notes.append(textwrap.fill(note, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
     for name in SHOWN.get(experiment, ()):
         lines += ["", *kept_table(found, name)]
-    return "\n".join([*lines, "", "**What differs, and where:**", "", *notes])
+    return "\n".join([*lines, *of_builds(experiment, claims), "", "**What differs, and where:**", "", *notes])
+
+
+def of_builds(experiment: str, claims: dict[str, Claim]) -> list[str]:
+    """The statements of kernels that are built for it, with what was measured."""
+    file = HERE / experiment / "builds.json"
+    if not file.exists():
+        return []
+    rows = json.loads(file.read_text())["claims"].items()
+    lines = ["", "**Of kernels built for it:**", "", "| | statement | RFC | |", "| --- | --- | --- | --- |"]
+    return lines + [f"| {i} | {claims[i].text} | {first_source(claims[i])} | {with_number(row)} |" for i, row in rows]
 
 
 def kept_table(found: list[Kept], name: str) -> list[str]:
@@ -228,9 +240,14 @@ def main() -> int:
     match sys.argv[1:]:
         case ["keep", run]:
             did = what_it_did(Path(run))
-            place = HERE / did["experiment"] / "kernels"
-            place.mkdir(exist_ok=True)
-            (place / f"{did['release']}.json").write_text(json.dumps(with_the_rest(did), indent=0) + "\n")
+            file = HERE / did["experiment"] / "kernels" / f"{did['release']}.json"
+            if {cell.experiment for cell in open_run(Path(run)).plan.cells} <= {*BUILDS.get(did["experiment"], ())}:
+                file, did = file.parents[1] / "builds.json", did | {"tables": {}}
+                did["claims"] = {name: row for name, row in did["claims"].items() if row["verdict"] != NOT_TESTED}
+            else:
+                did = with_the_rest(did)
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(json.dumps(did, indent=0) + "\n")
         case ["check", run]:
             did = what_it_did(Path(run))
             wrong = differing(did)
