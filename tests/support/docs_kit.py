@@ -52,6 +52,7 @@ NOT_RUN = {
     "netwarp explain --merge eth0": "of captures of yours: tests/unit/captures/test_settings.py",
     "netwarp explain CELL_DIR": "of a cell of yours: tests/unit/captures/test_settings.py",
     "python benchmarks/blind_settings.py": "minutes: tests/guest/captures/test_settings.py",
+    "python benchmarks/blind_what_if.py": "minutes: tests/guest/engine/test_what_if.py",
     "netwarp run lee2008": "minutes: planned",
     "netwarp run min2013 --only": "minutes to an hour on the wall clock: planned",
     "netwarp run ha2005 --only sizes": "minutes on the wall clock: planned",
