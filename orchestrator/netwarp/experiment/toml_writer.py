@@ -13,6 +13,8 @@ from .toml_positions import Item
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 LONG_LINE = 120
+LONG_TABLE = 8192
+"""A longer table is not written inline: a spec's line has 32768 bytes at most."""
 
 
 def plain(item: Item) -> Any:
@@ -38,12 +40,24 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
             yield f"\n[{_key(section)}]"
             yield from _pairs(direct)
         for name, child in nested.items():
-            yield f"\n[{_key(section)}.{_key(name)}]"
-            yield from _pairs(child)
+            yield from _table(f"{_key(section)}.{_key(name)}", child)
     for section, children in lists.items():
         for child in children:
             yield f"\n[[{_key(section)}]]"
             yield from _pairs(child)
+
+
+def _table(name: str, table: Mapping[str, Any]) -> Iterator[str]:
+    """A table below the first level; those in it that make a line too long to be read have a heading, too."""
+    long = {
+        key: value
+        for key, value in table.items()
+        if isinstance(value, Mapping) and len(toml_value(value).encode()) > LONG_TABLE
+    }
+    yield f"\n[{name}]"
+    yield from _pairs({key: value for key, value in table.items() if key not in long})
+    for key, value in long.items():
+        yield from _table(f"{name}.{_key(key)}", value)
 
 
 def _is_tables(value: Any) -> bool:

@@ -31,6 +31,7 @@ from netwarp.engine.replay_cell import (
 from netwarp.engine.replay_fits import USUAL, differs, permitted
 from netwarp.engine.what_if import OutageRange, read_changes, what_if
 from netwarp.experiment.study import load_experiment
+from netwarp.experiment.toml_writer import toml_text
 from support.captures import damaged, recorded
 
 
@@ -180,3 +181,12 @@ def test_a_damaged_capture_gives_a_cell_or_is_refused(name: str, link: str, tmp_
                 inputs = replay_inputs([View(file.capture, found.row) for file, found in explained.views])
                 spec = replay_spec(inputs, Guess(settings_of(explained.settings, inputs)))
                 load_experiment(write_spec(tmp_path / f"{file.stem}-{explained.connection.row}", spec, inputs))
+
+
+def test_many_settings_and_losses_make_a_file_that_can_be_read() -> None:
+    """No line of a spec is longer than 32768 bytes."""
+    levels = {f"s{number}": {"flow": {"s": {"sender": {"rto_min": f"{number} ms"}}}} for number in range(1000)}
+    spec = {"factor": {"tried": {"levels": list(levels), "level": levels}}}
+    text = toml_text(spec)
+    assert tomllib.loads(text) == spec
+    assert max(len(line) for line in text.splitlines()) < 8192
