@@ -45,11 +45,11 @@ def segment(seq: int, payload: int = 0, *options: bytes, flags: int = ACK, path:
     return b"\2\0\0\0\0\2\2\0\0\0\0\1\x08\0" + ip + b"".join(socket.inet_aton(end) for end in ends) + body
 
 
-def opened(version: int = 1) -> list[bytes]:
-    """MP_CAPABLE as version 1 does it: no key on the SYN."""
+def opened(*options: bytes, version: int = 1) -> list[bytes]:
+    """MP_CAPABLE as version 1 does it: no key on the SYN. options: more of them, on both SYNs."""
     return [
-        segment(0, 0, capable(version=version), flags=SYN),
-        segment(0, 0, capable(KEYS[1], version=version), flags=SYN | ACK, back=True),
+        segment(0, 0, capable(version=version), *options, flags=SYN),
+        segment(0, 0, capable(KEYS[1], version=version), *options, flags=SYN | ACK, back=True),
         segment(1, 0, capable(*KEYS, version=version)),
     ]
 

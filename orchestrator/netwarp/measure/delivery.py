@@ -11,8 +11,8 @@ about to stop does not retransmit them, so only the receiver's answers show the 
 
 A reset is accepted only if its sequence number is the next one expected or the right edge of the data that arrived (RFC
 5961 3.2 and net/ipv4/tcp_input.c, tcp_validate_incoming(): Linux accepts a RST at the right edge of what it has SACKed,
-even while an earlier segment is still missing); otherwise it is answered by a challenge ACK. Linux reads the MPTCP
-options of a reset only if it accepts the reset (tcp_reset()).
+even while an earlier segment is still missing, so only where the ends agreed on SACK); otherwise it is answered by a
+challenge ACK. Linux reads the MPTCP options of a reset only if it accepts the reset (tcp_reset()).
 
 The wire knows SCTP's messages. Those of TCP and MPTCP are the schedule's, told by their bytes; without a schedule, each
 segment with bytes that were never sent before is one.
@@ -30,8 +30,9 @@ from ..captures.mptcp import DATA_ACK, MAPPED, data_level
 from ..captures.mptcp.subflows import subflow_groups
 from ..captures.native import Bools, Floats, Ints, Rows
 from ..captures.sctp.messages import Messages, messages
+from ..captures.tcp.columns import SACK_PERMITTED
 from ..core.types import Flow
-from ..core.wire import ABORT, ACK, FIN, FIRST, MP_FASTCLOSE, MP_TCPRST, RST
+from ..core.wire import ABORT, ACK, FIN, FIRST, MP_FASTCLOSE, MP_TCPRST, RST, SYN
 from .datagram_flows import DatagramFlow
 from .flow_packets import FlowPackets
 from .timetable import NEVER, Timetable
@@ -186,7 +187,12 @@ def _before_resets(receiver: FlowPackets, segments: Rows) -> Bools:
     accepted data.
     """
     rows = np.unique(segments["flow"][segments["flags"] & RST > 0]).tolist()
-    resets = [reset for row in rows for reset in _taken_reset(rows_where(segments, segments["flow"] == row))]
+    syns = receiver.point.capture.segments
+    syns = syns[syns["flags"] & SYN > 0]
+    resets = []
+    for row in rows:
+        sack = (syns["options"][syns["flow"] == row] & SACK_PERMITTED > 0).all()
+        resets += list(_taken_reset(rows_where(segments, segments["flow"] == row), bool(sack)))
     closed = _fast_closed(receiver, resets)
     for row, moment in receiver.gone_ns.items():
         closed[row] = min(closed.get(row, moment), moment)
@@ -199,8 +205,8 @@ def _before_resets(receiver: FlowPackets, segments: Rows) -> Bools:
     return keep
 
 
-def _taken_reset(segments: Rows) -> Rows:
-    """The first reset of a connection or subflow that the receiver accepted: one row, or none."""
+def _taken_reset(segments: Rows, sack: bool) -> Rows:
+    """The first reset of a connection or subflow that the receiver accepted: one row, or none. sack: agreed on."""
     for at in np.flatnonzero(segments["flags"] & RST).tolist():
         before, number = segments[:at], int(segments["seq"][at])
         end = before["seq"] + before["payload_bytes"].astype(np.int64) + (before["flags"] & FIN)
@@ -208,7 +214,7 @@ def _taken_reset(segments: Rows) -> Rows:
         reach: Ints = np.maximum.accumulate(np.concatenate([[1], end[order]]))  # the stream's first byte is number 1
         holes = np.flatnonzero(before["seq"][order] > reach[:-1])
         awaited = int(reach[holes[0]] if len(holes) else reach[-1])
-        if number in (awaited, int(reach[-1])):
+        if number == awaited or (sack and number == int(reach[-1])):
             return segments[at : at + 1]
     return segments[:0]
 

@@ -142,7 +142,7 @@ def test_unanswered_add_addr_and_mp_join_are_findings(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", [0, 1])
 def test_the_other_host_may_open_a_subflow(version: int, tmp_path: Path) -> None:
     """Its direction 0 is then the connection's direction 1; version 0 hashes keys with SHA-1 (RFC 6824)."""
-    packets = [*opened(version), *joined(back=True, version=version, backup=1)]
+    packets = [*opened(version=version), *joined(back=True, version=version, backup=1)]
     packets += [sent(0, 1, 1), sent(100, 1, 2)]
     (found,) = analyze(tmp_path, packets)
     assert found.totals["new_bytes"] == 200

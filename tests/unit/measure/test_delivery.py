@@ -14,6 +14,8 @@ from support.observed import at_end, flow_of
 
 REASON = option(8, b"\0")
 """MP_TCPRST (RFC 8684 3.6)."""
+SACK = b"\4\2"
+"""SACK permitted (RFC 2018 2)."""
 
 
 def fastclose(seq: int, path: int) -> bytes:
@@ -40,7 +42,7 @@ def data_ack(dsn: int, path: int) -> bytes:
     )
 
 
-START = [*opened(), *joined(), sent(0, 1, 1), sent(100, 1, 2)]
+START = [*opened(SACK), *joined(), sent(0, 1, 1), sent(100, 1, 2)]
 
 
 @pytest.mark.parametrize(
@@ -76,6 +78,12 @@ def test_an_mptcp_connection(ending: Sequence[bytes], wanted: int, tmp_path: Pat
     assert readable(tmp_path, "mptcp", [*START, *ending]) == wanted
 
 
+def begun(asked: Sequence[bytes], answered: Sequence[bytes]) -> list[bytes]:
+    """A handshake with these options, and the first 100 bytes."""
+    syns = [segment(0, 0, *asked, flags=SYN), segment(0, 0, *answered, flags=SYN | ACK, back=True)]
+    return [*syns, segment(1), segment(1, 100)]
+
+
 @pytest.mark.parametrize(
     ("ending", "wanted"),
     [
@@ -89,5 +97,11 @@ def test_an_mptcp_connection(ending: Sequence[bytes], wanted: int, tmp_path: Pat
 )
 def test_a_tcp_connection(ending: Sequence[bytes], wanted: int, tmp_path: Path) -> None:
     """A delay that varies lets the reset overtake data."""
-    handshake = [segment(0, flags=SYN), segment(0, flags=SYN | ACK, back=True), segment(1)]
-    assert readable(tmp_path, "tcp", [*handshake, segment(1, 100), *ending]) == wanted
+    assert readable(tmp_path, "tcp", [*begun((SACK,), (SACK,)), *ending]) == wanted
+
+
+@pytest.mark.parametrize("options", [((), ()), ((SACK,), ())])
+def test_a_reset_behind_a_hole_is_refused_without_sack(options: tuple[Sequence[bytes], ...], tmp_path: Path) -> None:
+    """Nothing was acknowledged selectively, so no number behind the hole can be right (tcp_validate_incoming())."""
+    late = [segment(201, 100), segment(301, flags=RST | ACK), segment(101, 100)]
+    assert readable(tmp_path, "tcp", [*begun(*options), *late]) == 300
