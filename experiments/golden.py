@@ -141,12 +141,17 @@ def table(experiment: str) -> str:
     return "\n".join([*lines, *of_builds(experiment, claims), "", "**What differs, and where:**", "", *notes])
 
 
+def of_built_kernels(experiment: str) -> dict[str, Row]:
+    """What became of the claims that are asked of kernels built for them."""
+    file = HERE / experiment / "builds.json"
+    return json.loads(file.read_text())["claims"] if file.exists() else {}
+
+
 def of_builds(experiment: str, claims: dict[str, Claim]) -> list[str]:
     """The statements of kernels that are built for it, with what was measured."""
-    file = HERE / experiment / "builds.json"
-    if not file.exists():
+    rows = of_built_kernels(experiment).items()
+    if not rows:
         return []
-    rows = json.loads(file.read_text())["claims"].items()
     lines = ["", "**Of kernels built for it:**", "", "| | statement | RFC | |", "| --- | --- | --- | --- |"]
     return lines + [f"| {i} | {claims[i].text} | {first_source(claims[i])} | {with_number(row)} |" for i, row in rows]
 
