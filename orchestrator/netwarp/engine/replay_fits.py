@@ -17,20 +17,8 @@ from ..captures.sctp.settings import LINUX
 from ..captures.sctp.stalls import OPEN, AssociationCourse
 from .events import Progress
 from .replay_cell import NEAR, PHASES, Guess, Settings, ms_of, options_of
-from .replay_search import ceilings, compare, play
+from .replay_search import UNITS, USUAL, accepted, ceilings, compare, play, without_effect
 
-USUAL = {
-    "rto_initial": (0.1, 3.0), "rto_min": (0.1, 1.0), "rto_max": (0.2, 60.0), "sack_delay": (0.02, 0.5),
-    "sack_frequency": (1.0, 4.0), "heartbeat_interval": (1.0, 30.0), "association_max_retrans": (2.0, 20.0),
-    "failover_threshold": (0.0, 5.0), "init_attempts": (2.0, 8.0), "init_max_timeout": (1.0, 60.0),
-    "max_burst": (1.0, 16.0),
-}  # fmt: skip
-"""What a capture leaves open is tried up to here: values of products (stack-profiles/) and of RFC 9260 16, in s or a
-count.
-"""
-OF_SENDER = ("rto_initial", "rto_min", "rto_max", "association_max_retrans", "failover_threshold")
-OF_RECEIVER = ("sack_delay", "sack_frequency")
-COUNTS = ("sack_frequency", "association_max_retrans", "failover_threshold", "init_attempts", "max_burst")
 NARROWER = 2
 """Where the end of an interval does not match, so often a value half as far off is tried."""
 MOST_FITS = 8
@@ -110,7 +98,7 @@ def other_fits(
         fresh = [each for each in dict.fromkeys(guesses) if each not in tried]
         tried.extend(fresh)
         pairs = [(each, change) for each in fresh for change in (False, True)]
-        pairs = [(each, change) for each, change in pairs if not change or _accepted(each.changed(changes))]
+        pairs = [(each, change) for each, change in pairs if not change or accepted(each.changed(changes))]
         if not pairs:
             return
         cells = [each.changed(changes) if change else each for each, change in pairs]
@@ -156,29 +144,17 @@ def _ends(known: Sequence[Known], inputs: ReplayInputs, guess: Guess, changes: S
     by_name = {(each.end, each.name): each for each in known}
     for end in (0, 1):
         for name, usual in LINUX.items():
-            if _without_effect(end, name, inputs, (end, name) in by_name) or set(options_of(name, usual, end)) <= set(
+            if without_effect(end, name, inputs, (end, name) in by_name) or set(options_of(name, usual, end)) <= set(
                 changes[end]
             ):
                 continue
-            unit = "" if name in COUNTS else "s"
-            each = by_name.get((end, name)) or Known(end, name, None, None, unit, (), ())
+            each = by_name.get((end, name)) or Known(end, name, None, None, UNITS[name], (), ())
             low, high = permitted(each)
             chosen = _chosen(guess, end, name)
             for value in sorted({low, high} - {chosen}):
                 made = _made(guess, end, name, value)
                 if made is not None:
                     yield _Try((end, name), value, each, chosen, made)
-
-
-def _without_effect(end: int, name: str, inputs: ReplayInputs, known: bool) -> bool:
-    """Whether a setting does nothing in this association."""
-    if name.startswith("init_") or name == "max_burst":
-        return not known
-    if name == "failover_threshold" and len(inputs.paths) < 2:
-        return True
-    if name in OF_SENDER:
-        return not inputs.messages[end] and name != "association_max_retrans"
-    return name in OF_RECEIVER and not inputs.messages[1 - end]
 
 
 def permitted(known: Known) -> tuple[float, float]:
@@ -207,16 +183,7 @@ def _made(guess: Guess, end: int, name: str, value: float) -> Guess | None:
     made = guess.changed(changes)
     if name == "rto_max" and ms_of(made.settings[end].get("rto_min", "1 s")) > value * 1e3:
         return None
-    return made if options and made != guess and _accepted(made) else None
-
-
-def _accepted(guess: Guess) -> bool:
-    """Whether the kernel takes these settings."""
-    for settings in guess.settings:
-        floor, ceiling = (ms_of(settings.get(key, f"{LINUX[key]} s")) for key in ("rto_min", "rto_max"))
-        if floor > ceiling or (settings.get("sack_frequency") == 1 and "sack_delay" in settings):
-            return False
-    return True
+    return made if options and made != guess and accepted(made) else None
 
 
 def _nearer(each: _Try, guess: Guess) -> Iterator[_Try]:
@@ -265,7 +232,7 @@ def _together(
                 mine, base_of = other.settings[end], guess.settings[end]
                 options = {key: value for key, value in mine.items() if base_of.get(key) != value}
                 made = made.changed(({}, options) if end else (options, {}))
-        if len(best) > 1 and _accepted(made):
+        if len(best) > 1 and accepted(made):
             yield made
 
 

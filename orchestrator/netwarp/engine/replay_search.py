@@ -11,18 +11,32 @@ from ..captures.explanation import Explanation, Known
 from ..captures.sctp.association import Association
 from ..captures.sctp.event_match import EventMatch, both_ends, match_events, sent_events
 from ..captures.sctp.replay_inputs import END_NAMES, ReplayInputs, View
+from ..captures.sctp.settings import LINUX
 from ..captures.sctp.stalls import giving_up
 from ..core.errors import CaptureError
 from ..core.types import Outcome
 from ..core.wire import SCTP
 from .events import Progress
-from .replay_cell import Guess, alternatives, levels_of, settings_of, write_spec
+from .replay_cell import Guess, alternatives, levels_of, ms_of, settings_of, write_spec
 from .run_directory import Run
 from .running import run
 
 ROUNDS = 24
 """How often other guesses are tried, at most, until the replay matches."""
 MOST_UNSEEN = 16
+USUAL = {
+    "rto_initial": (0.1, 3.0), "rto_min": (0.1, 1.0), "rto_max": (0.2, 60.0), "sack_delay": (0.02, 0.5),
+    "sack_frequency": (1.0, 4.0), "heartbeat_interval": (1.0, 30.0), "association_max_retrans": (2.0, 20.0),
+    "failover_threshold": (0.0, 5.0), "init_attempts": (2.0, 8.0), "init_max_timeout": (1.0, 60.0),
+    "max_burst": (1.0, 16.0),
+}  # fmt: skip
+"""What a capture leaves open is tried up to here: values of products (stack-profiles/) and of RFC 9260 16, in s or a
+count.
+"""
+OF_SENDER = ("rto_initial", "rto_min", "rto_max", "association_max_retrans", "failover_threshold")
+OF_RECEIVER = ("sack_delay", "sack_frequency")
+COUNTS = ("sack_frequency", "association_max_retrans", "failover_threshold", "init_attempts", "max_burst")
+UNITS = {name: "" if name in COUNTS else "s" for name in USUAL}
 
 
 def view_association(view: View, end: int) -> Association:
@@ -43,6 +57,8 @@ def fit(
     match: EventMatch | None = None
     pending, tried = [best], list[Guess]()
     gave_up = giving_up(field[inputs.end])
+    known = [*explained.settings, *ceilings(explained, field)]
+    unknown = list(left_open(known, inputs))
     for number in range(1, ROUNDS + 1):
         fresh = [each for place, each in enumerate(pending) if each not in (*tried, *pending[:place])]
         if not fresh:
@@ -61,8 +77,10 @@ def fit(
             if pending[0] not in tried:
                 continue
         if match is before and len(pending) > 1:
-            break
-        pending = list(alternatives([*explained.settings, *ceilings(explained, field)], best, gave_up))
+            if not unknown:
+                break
+            known, unknown = [*known, *unknown], []
+        pending = [each for each in alternatives(known, best, gave_up) if accepted(each)]
     if match is None:
         raise CaptureError(f"no cell of the replay ran; see {folder}")
     return best, match, tried
@@ -80,6 +98,37 @@ def ceilings(explained: Explanation, field: Mapping[int, Association]) -> Iterat
         ]
         if end not in there and len(times):
             yield Known(end, "rto_max", max(waits) / 1e9, None, "s", (), ())
+
+
+def left_open(known: Sequence[Known], inputs: ReplayInputs) -> Iterator[Known]:
+    """The settings of which the capture shows nothing, though they may matter in it: from the least usual value to the
+    largest.
+    """
+    there = {(each.end, each.name) for each in known}
+    for end in (0, 1):
+        for name, (least, most) in USUAL.items():
+            if (end, name) not in there and not without_effect(end, name, inputs, known=False):
+                yield Known(end, name, least, most, UNITS[name], (), ())
+
+
+def without_effect(end: int, name: str, inputs: ReplayInputs, known: bool) -> bool:
+    """Whether a setting does nothing in this association."""
+    if name.startswith("init_") or name == "max_burst":
+        return not known
+    if name == "failover_threshold" and len(inputs.paths) < 2:
+        return True
+    if name in OF_SENDER:
+        return not inputs.messages[end] and name != "association_max_retrans"
+    return name in OF_RECEIVER and not inputs.messages[1 - end]
+
+
+def accepted(guess: Guess) -> bool:
+    """Whether the kernel takes these settings."""
+    for settings in guess.settings:
+        floor, ceiling = (ms_of(settings.get(key, f"{LINUX[key]} s")) for key in ("rto_min", "rto_max"))
+        if floor > ceiling or (settings.get("sack_frequency") == 1 and "sack_delay" in settings):
+            return False
+    return True
 
 
 def _unseen(match: EventMatch, inputs: ReplayInputs) -> tuple[int, int] | None:

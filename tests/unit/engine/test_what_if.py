@@ -28,7 +28,8 @@ from netwarp.engine.replay_cell import (
     value_in,
     write_spec,
 )
-from netwarp.engine.replay_fits import USUAL, differs, permitted
+from netwarp.engine.replay_fits import differs, permitted
+from netwarp.engine.replay_search import USUAL, accepted, left_open
 from netwarp.engine.what_if import OutageRange, read_changes, what_if
 from netwarp.experiment.study import load_experiment
 from netwarp.experiment.toml_writer import toml_text
@@ -144,6 +145,21 @@ def test_the_cell_of_a_recorded_failover_is_a_spec(tmp_path: Path) -> None:
     assert load_experiment(path).name == "what-if"
     assert tomllib.loads(path.read_text())["flow"]["s"]["sender"]["rto_min"] == "120 ms"
     assert (tmp_path / "cell" / "a.csv").read_text().count("\n") == len(inputs.messages[0]) + 1
+
+
+def test_what_the_capture_does_not_show_is_tried_as_products_have_it() -> None:
+    """One path, messages of a alone: a's timers of data, and b's acknowledgements."""
+    inputs = replay_inputs([View(read_captures(recorded("bundle", "a", ("p1",))), 0)])
+    known = Known(1, "sack_delay", 0.2, 0.21, "s", (), ())
+    names = {(each.end, each.name) for each in left_open([known], inputs)}
+    assert {(0, "rto_min"), (0, "heartbeat_interval"), (1, "sack_frequency")} <= names
+    assert not names & {(1, "sack_delay"), (1, "rto_min"), (0, "sack_delay"), (0, "init_attempts")}
+
+
+def test_settings_that_the_kernel_refuses_are_not_tried() -> None:
+    assert accepted(Guess(({"rto_min": "1 s"}, {})))
+    assert not accepted(Guess(({"rto_min": "1 s", "rto_max": "200 ms"}, {})))
+    assert not accepted(Guess(({}, {"sack_frequency": 1, "sack_delay": "200 ms"})))
 
 
 def test_what_follows_a_network_that_is_not_seen_to_come_back_is_unknown() -> None:
