@@ -173,5 +173,7 @@ def _worst(measured_ns: float | None, computed_ns: float | None) -> str:
     if measured_ns is None or computed_ns is None:
         return "unknown (a cell did not complete, or nothing came)"
     measured, computed = (in_short(each / 1e9, "s") for each in (measured_ns, computed_ns))
+    if measured_ns > computed_ns:
+        return f"measured at worst {measured}, more than the {computed} that were computed, so the bound does not hold"
     gap = percent((computed_ns - measured_ns) / computed_ns, 2)
     return f"measured at worst {measured}, computed at worst {computed} (gap {gap})"

@@ -66,9 +66,17 @@ class Shown:
     cells: tuple[str, ...]
 
     def keeps(self, budget: SctpBudget) -> bool:
-        """Whether everything was measured and is within the budget."""
+        """Whether everything was measured and is within the budget, and nothing took longer than was computed: a bound
+        that a cell exceeds is none.
+        """
+        pairs = [
+            (self.back_ns, self.computed_back_ns),
+            (self.moves_ns, self.computed_moves_ns),
+            (self.spare_ns, self.computed_spare_ns),
+        ]
         return (
-            self.back_ns is not None
+            all(took is None or bound is None or took <= bound for took, bound in pairs)
+            and self.back_ns is not None
             and self.needless is not None
             and not self.lost
             and self.back_ns <= budget.back_ns

@@ -107,7 +107,8 @@ class Settings:
 
     def moves_ns(self, rtt_ns: int) -> float | None:
         """The longest time from the failure of one of two paths until new data is sent over the other (RFC 9260 6.3,
-        8.2; RFC 7829 3.2), with a message due every GAP_NS. None: timeouts without a fault, or it never is.
+        8.2; RFC 7829 3.2), with a message due every GAP_NS, which SCTP_NODELAY does not send before what is sent again
+        has been acknowledged. None: timeouts without a fault, or it never is.
         """
         predicted = self._failover(rtt_ns, None)
         return None if predicted is None or predicted.new_data_s is None else predicted.new_data_s.high * 1e9
@@ -139,7 +140,7 @@ def _predicted(settings: Settings, rtt_ns: int, length_s: float | None) -> Failo
         ),
         FailoverConditions(
             rtt_s=rtt_s, rtt_other_s=rtt_s, queue_s=QUEUE_S, window_packets=1, interval_s=GAP_NS / 1e9, up_s=UP_S,
-            tail="none", forward=True, alone=True, length_s=length_s,
+            tail="none", forward=True, alone=True, length_s=length_s, nagle=True,
         ),
     )  # fmt: skip
 

@@ -50,7 +50,7 @@ class FailoverConditions:
     before the fault the connection was established. tail: what of the flow still comes back after the fault: nothing,
     SACKs on their way, or data and then their SACKs. forward: whether the fault stops data. inside: the fault is at the
     sender's own interface, so packets sent there are dropped before the capture. length_s: from fault to repair; None:
-    never repaired.
+    never repaired. nagle: a message that fills no packet waits while anything is unacknowledged (no SCTP_NODELAY).
     """
 
     rtt_s: float
@@ -65,6 +65,7 @@ class FailoverConditions:
     alone: bool = False
     next_send_s: float | None = None
     length_s: float | None = None
+    nagle: bool = False
 
 
 def failover_settings(cell: Cell, flow: Flow) -> FailoverSettings:

@@ -145,7 +145,7 @@ def predict_failover(settings: FailoverSettings, conditions: FailoverConditions)
     ready = None if settings.connectx else _confirmed(settings.rto_initial_s, conditions)
     answers = _confirmed(settings.peer_rto_initial_s, conditions)
     drained = _drain(settings, conditions)
-    moved = _until_new_data(conditions, drained, timeouts)
+    moved = _until_new_data(settings, conditions, drained, timeouts)
     new_data = done + moved
     if ready is not None and ready.high > begun.low:
         begun = _delayed(settings, conditions, first, begun, ready)
@@ -190,8 +190,10 @@ def _strikes(settings: FailoverSettings, conditions: FailoverConditions, first: 
         # a heartbeat on a path that has been idle for its interval may count as a timeout before T3 does
         early = min(wait.low, settings.heartbeat_interval_s + wait.low / 2)
         # T3 runs from the next packet sent on this path: a saturated flow has to send its losses again first
-        until_sent = Range(0, conditions.interval_s) if conditions.interval_s is not None else Range(0, 0)
-        if conditions.interval_s is None and number == 2:
+        until_sent = Range(0, 0)
+        if conditions.interval_s is not None:
+            until_sent = _next_message(settings, conditions, conditions.interval_s)
+        elif number == 2:
             until_sent = drained
         strikes.append(strikes[-1] + until_sent + Range(early, wait.high))
     return strikes
@@ -236,10 +238,19 @@ def _drain(settings: FailoverSettings, conditions: FailoverConditions) -> Range:
     return Range(0, rounds * (conditions.rtt_other_s + conditions.queue_s + late_sack))
 
 
-def _until_new_data(conditions: FailoverConditions, drained: Range, timeouts: int) -> Range:
+def _next_message(settings: FailoverSettings, conditions: FailoverConditions, interval_s: float) -> Range:
+    """From a timeout until a message is sent: when it is due, or when what was sent again on the other path has been
+    acknowledged.
+    """
+    late_sack = fires(Range(0, settings.sack_delay_s)).high
+    answered = conditions.rtt_other_s + conditions.queue_s + late_sack if conditions.nagle else 0.0
+    return Range(0, max(interval_s, answered))
+
+
+def _until_new_data(settings: FailoverSettings, conditions: FailoverConditions, drained: Range, timeouts: int) -> Range:
     """From the change of state to the first data never sent before."""
     if conditions.interval_s is not None:
-        return Range(0, conditions.interval_s)
+        return _next_message(settings, conditions, conditions.interval_s)
     return drained if timeouts == 1 else Range(0, drained.high / 2)
 
 
