@@ -18,12 +18,6 @@ def scratch(prefix: str) -> Iterator[Path]:
     """A temporary directory in TMPDIR that is locked as long as this process lives. Directories with the same prefix
     that no process has locked are removed.
     """
-    for left in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
-        with contextlib.suppress(OSError):  # not ours, not a directory, or in use
-            if left.lstat().st_uid == os.geteuid():
-                handle = _locked(left)
-                shutil.rmtree(left, ignore_errors=True)
-                os.close(handle)
     with contextlib.ExitStack() as stack:
         while True:
             made = tempfile.TemporaryDirectory(prefix=prefix)
@@ -35,7 +29,16 @@ def scratch(prefix: str) -> Iterator[Path]:
             except OSError:  # a file system without locks: nobody can lock it to remove it either
                 pass
             break
-        yield Path(stack.enter_context(made))
+        ours = Path(stack.enter_context(made))
+        # who owns what this process makes: in an ordinary user's guest that is not who it is
+        owner = ours.stat().st_uid
+        for left in ours.parent.glob(f"{prefix}*"):
+            with contextlib.suppress(OSError):  # not a directory, or in use
+                if left.lstat().st_uid == owner:
+                    handle = _locked(left)
+                    shutil.rmtree(left, ignore_errors=True)
+                    os.close(handle)
+        yield ours
 
 
 def _locked(folder: Path) -> int:

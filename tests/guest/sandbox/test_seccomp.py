@@ -25,7 +25,8 @@ from support.cell_init_kit import busy, guest_command, members, outlived, prepar
 from support.chain_kit import Checkout, captures, raw_files, same, tables, two_paths, written
 from support.killable import program
 
-NEWER = next((build for build in list_kernels() if release_numbers(build.release) >= FIRST_RELEASE), None)
+PLAIN = [build for build in list_kernels() if not build.variant]
+NEWER = next((build for build in PLAIN if release_numbers(build.release) >= FIRST_RELEASE), None)
 pytestmark = pytest.mark.skipif(
     NEWER is None,
     reason="no Linux 6.16 or later is built here: netwarp kernel build --source TREE (docs/kernels.md)",
