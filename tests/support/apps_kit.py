@@ -4,6 +4,7 @@ sockets.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -49,11 +50,18 @@ def records(text: str) -> list[Record]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+def free_ports(count: int) -> list[int]:
+    """TCP ports, each another, that nobody listens on at the moment."""
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [int(probe.getsockname()[1]) for probe in probes]
+
+
 def free_port() -> int:
-    """A TCP port nobody listens on at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """One of them."""
+    return free_ports(1)[0]
 
 
 class Receiver:

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.apps_kit import WALL_LIMIT_S, free_port, records, summary_of
+from support.apps_kit import WALL_LIMIT_S, free_ports, records, summary_of
 from support.checkout import ROOT
 
 PROGRAMS = ROOT / "build" / "bin"
@@ -15,7 +15,7 @@ PROGRAMS = ROOT / "build" / "bin"
 
 def test_forty_flows_in_a_process_at_each_end(tmp_path: Path) -> None:
     """Each with a token, records and bytes of its own, both ways; more than the socket buffers hold."""
-    ports = [free_port() for _ in range(40)]
+    ports = free_ports(40)
     receivers, senders = [], []
     for number, port in enumerate(ports):
         both = f"--port {port} --token {number + 1} --duplex --message-bytes 1000"
@@ -46,5 +46,6 @@ def test_forty_flows_in_a_process_at_each_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "\n", "x --protocol tcp"])
 def test_a_file_that_has_no_flows_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "s").write_text(text)
-    done = subprocess.run([str(PROGRAMS / "sender"), "--flows", str(tmp_path / "s")], capture_output=True, text=True)
+    command = [str(PROGRAMS / "sender"), "--flows", str(tmp_path / "s")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2
