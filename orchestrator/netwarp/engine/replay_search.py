@@ -73,8 +73,9 @@ def fit(
             break
         lost = _unseen(match, inputs)
         if lost is not None and len(best.unseen) < MOST_UNSEEN and lost not in best.unseen:
-            pending = [dataclasses.replace(best, unseen=tuple(sorted((*best.unseen, lost))))]
-            if pending[0] not in tried:
+            more = dataclasses.replace(best, unseen=tuple(sorted((*best.unseen, lost))))
+            if more not in tried:
+                pending = [more]
                 continue
         if match is before and len(pending) > 1:
             if not unknown:

@@ -164,12 +164,12 @@ class WhatIf:
         for repair in {variant.repair for variant in self.changed}:
             courses = [variant.courses for variant in self.changed if variant.repair == repair]
             for end, course in self.field.items():
-                if len({each[end].given_up_s is None for each in courses}) > 1:
+                mine = [each[end] for each in courses]
+                waits = [[each.waits_s.get(stall.tsn, OPEN) for each in mine] for stall in course.stalls]
+                times = waits or [[each.longest_wait_s for each in mine]]
+                times.append([OPEN if each.given_up_s is None else each.given_up_s for each in mine])
+                if not all(OutageRange(end, 0, 0.0, 0.0, min(each), max(each)).agrees for each in times):
                     return False
-                for stall in course.stalls:
-                    waits = [each[end].waits_s.get(stall.tsn, OPEN) for each in courses]
-                    if not OutageRange(end, stall.tsn, 0.0, 0.0, min(waits), max(waits)).agrees:
-                        return False
         return True
 
     @property

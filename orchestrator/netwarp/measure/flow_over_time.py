@@ -143,7 +143,7 @@ class FlowOverTime:
         again = sent.t_ns[sent.retransmission & (sent.payload_bytes > 0)]
         before = data.sent_ns < again[0] if len(again) else np.full(len(data.sent_ns), True)
         places = np.flatnonzero((data.sent_bytes + data.packet_bytes > explained) & before)
-        return float(data.sent_ns[places[-1]]) / 1e9
+        return float(data.sent_ns[places[-1]]) / 1e9 if len(places) else None
 
     def _when_outstanding(
         self, compare: Callable[[Floats, float], Bools], bytes_: float, after_s: float
