@@ -80,7 +80,10 @@ def _fits(found: WhatIf) -> str:
         return f"of {counted(found.fits.tried, 'set')} of settings that the capture permits, this alone matches"
     text = f"{len(matching)} of {counted(found.fits.tried, 'set')} of settings that the capture permits match"
     if found.agree:
-        return f"{text}: with the change all of them give the same outages"
+        alike = "give the same outages, to within 50 ms or a tenth"
+        silent = sum(fit.answer is None for fit in matching)
+        who = f"{len(matching) - silent} of them {alike}, and {silent} do not run" if silent else f"all of them {alike}"
+        return f"{text}: with the change {who}"
     extremes = found.fits.extremes[1 : MOST_FITS_TOLD + 1]
     such = "; or ".join(each.differs for each in extremes)
     return (

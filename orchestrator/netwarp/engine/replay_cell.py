@@ -26,7 +26,7 @@ from ..experiment.toml_writer import toml_text
 START_NS = 1_000_000_000
 """When the association begins in the cell."""
 AFTER_NS, LONG_AFTER_NS = 2_000_000_000, 40_000_000_000
-"""How long the cell goes on after the capture's end: longer where nothing ended the association in order."""
+"""The cell goes on so long after the capture's end: longer where nothing ended the association in order."""
 LONGEST_NS = 43_200_000_000_000
 MOST_DEAD = 2000
 UNSURE_NS = 50_000_000

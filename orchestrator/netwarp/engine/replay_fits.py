@@ -20,13 +20,13 @@ from .replay_cell import NEAR, PHASES, Guess, Settings, ms_of, options_of
 from .replay_search import UNITS, USUAL, accepted, ceilings, compare, play, without_effect
 
 NARROWER = 2
-"""Where the end of an interval does not match, so often a value half as far off is tried."""
+"""So often a value half as far off is tried, if the end of an interval does not match."""
 MOST_FITS = 8
 """Sets of settings of the last run: that of the answer, and those that give the least and the most."""
 SAME_S = 0.001
 
 Answer = tuple[float, ...]
-"""What a course says, as numbers: how many waits were for good, the waits of the capture's stalls, the longest, and
+"""A course as numbers: how many waits were for good, the waits of the capture's stalls, the longest, and
 when the association was given up.
 """
 

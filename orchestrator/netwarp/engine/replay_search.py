@@ -22,7 +22,7 @@ from .run_directory import Run
 from .running import run
 
 ROUNDS = 24
-"""How often other guesses are tried, at most, until the replay matches."""
+"""The most rounds of other guesses until the replay matches."""
 MOST_UNSEEN = 16
 USUAL = {
     "rto_initial": (0.1, 3.0), "rto_min": (0.1, 1.0), "rto_max": (0.2, 60.0), "sack_delay": (0.02, 0.5),
@@ -30,8 +30,8 @@ USUAL = {
     "failover_threshold": (0.0, 5.0), "init_attempts": (2.0, 8.0), "init_max_timeout": (1.0, 60.0),
     "max_burst": (1.0, 16.0),
 }  # fmt: skip
-"""What a capture leaves open is tried up to here: values of products (stack-profiles/) and of RFC 9260 16, in s or a
-count.
+"""The least and the largest that is tried of what a capture leaves open, in s or a count: values of products
+(stack-profiles/) and of RFC 9260 16.
 """
 OF_SENDER = ("rto_initial", "rto_min", "rto_max", "association_max_retrans", "failover_threshold")
 OF_RECEIVER = ("sack_delay", "sack_frequency")
