@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import shutil
+import traceback
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -51,6 +52,9 @@ def run_watch(args: argparse.Namespace) -> int:
     except NetwarpError as error:
         error.exit_status = GIT_BISECT.get(error.exit_status, STOP)
         raise
+    except Exception:  # noqa: BLE001  Python would end with 1, which git takes for a bad commit
+        traceback.print_exc()
+        return STOP
 
 
 def _watch(args: argparse.Namespace) -> int:

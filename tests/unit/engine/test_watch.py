@@ -239,6 +239,8 @@ def test_a_set_of_ones_own(tmp_path: Path) -> None:
         (SpecError("no such commit"), 255),
         (BackendUnavailable("no memory"), 255),
         (OSError("a full disk"), 255),
+        (MemoryError(), 255),
+        (RuntimeError("a fault of ours"), 255),
     ],
 )
 def test_a_step_of_git_bisect_ends_as_git_wants_it(
