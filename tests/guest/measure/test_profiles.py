@@ -86,13 +86,19 @@ def test_a_changed_rate_holds_on_the_wall_clock(checkout: Checkout, tmp_path: Pa
     backend = GuestBackend(checkout.kernel, checkout.root / "build")
     wanted = [probe for probe in netem_probes(program(checkout), SMALL) if "rate changes" in probe.name]
     for probe in wanted:
-        tries = (judged(probe, checkout, tmp_path / f"{probe.name}{number}", backend=backend)[0] for number in range(5))
-        rows = next(filter(None, tries), [])
-        if not rows:
+        shares = [0.0]
+        for number in range(5):
+            rows, _ = judged(probe, checkout, tmp_path / f"{probe.name}{number}", backend=backend)
+            # a busy machine's timers take from a rate (docs/decisions/0018), and never give
+            assert all((row.measured or 0) < row.configured + row.bound for row in rows), rows
+            if rows:
+                assert [row.configured for row in rows] == [5_000_000, 1_000_000, 8_000_000]
+                shares.append(min((row.measured or 0) / row.configured for row in rows))
+            if shares[-1] > 0.6:
+                break
+        if len(shares) == 1:
             pytest.skip("this machine was late in every cell, five times")
-        assert [row.configured for row in rows] == [5_000_000, 1_000_000, 8_000_000]
-        for row in rows:  # a busy machine's timers take from a rate (docs/decisions/0018), and never give
-            assert 0.6 * row.configured < (row.measured or 0) < row.configured + row.bound, rows
+        assert max(shares) > 0.6
 
 
 def order_lost(shape: LinkImpairment) -> LinkImpairment:

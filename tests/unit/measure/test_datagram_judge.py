@@ -22,7 +22,15 @@ from netwarp.measure.calibration import (
     profile_probes,
 )
 from netwarp.measure.calibration.datagram_judge import judge_ways
-from netwarp.measure.calibration.datagram_probes import CHANGED, NETEM, PROBE_BYTES, read_link, sending_ns
+from netwarp.measure.calibration.datagram_probes import (
+    CHANGED,
+    CHANGED_COUNT,
+    CHANGED_NS,
+    NETEM,
+    PROBE_BYTES,
+    read_link,
+    sending_ns,
+)
 from netwarp.measure.calibration.datagrams import (
     Probe,
     Way,
@@ -291,3 +299,33 @@ def test_probes_over_ipv6_are_the_same_but_for_the_family() -> None:
         assert [is_host_a(address) for address in ends] == [True, False]
         assert [is_host_a(make_layout(probe.cell).interface(node, "p1").ip) for node in "ab"] == [True, False]
         assert all(flow.program is not None and flow.program.receiver[-1] == "{to}" for flow in other.cell.flows)
+
+
+def leave_at_changing_rates(probe: Probe, late_ns: int) -> Way:
+    """A burst at 1 s through a link each of whose changes comes too late."""
+    bits = 8 * probe.cell.links[0].mtu_bytes
+    leaves, now = [], S
+    for _ in range(CHANGED_COUNT):
+        rate = next(rate for since, rate in reversed(CHANGED_NS.items()) if now >= (since and since + late_ns))
+        now += bits * S // rate
+        leaves.append(now)
+    number = np.arange(CHANGED_COUNT, dtype=np.int64)
+    return Way(np.full(CHANGED_COUNT, S), np.full(CHANGED_COUNT, bits // 8), np.array(leaves), number, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("late_ns", "clock", "right"),
+    [
+        (0, VIRTUAL, [True, True, True]),
+        (9 * MS, WALL, [True, True, True]),  # before the rate falls, 9 ms more of it: three packets
+        (9 * MS, VIRTUAL, [True, False, True]),  # the rate rises while the same packet is sent
+        (40 * MS, WALL, [True, False, False]),
+    ],
+)
+def test_a_late_change_of_rate_is_seen_where_the_clock_permits_none(
+    late_ns: int, clock: ProbeClock, right: list[bool]
+) -> None:
+    probe = next(probe for probe in netem_probes(PROGRAM, Budget()) if probe.quantities == ("changes",))
+    way = leave_at_changing_rates(probe, late_ns)
+    rows, _ = judge_ways(probe, (way, Way(*(way.sent_ns[:0],) * 4, 0, 0)), 0, clock)
+    assert [row.ok for row in rows] == right, rows

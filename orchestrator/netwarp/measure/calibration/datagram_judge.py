@@ -198,14 +198,17 @@ def _queue(probe: Probe, name: str, way: Way, shape: LinkImpairment, clock: Prob
 
 
 def _rates(probe: Probe, way: Way, t0_ns: int, clock: ProbeClock) -> Iterator[ProbeRow]:
-    """The rate at which equal packets that wait leave, from each change on. The first is sent at the rate of before."""
+    """The rate at which equal packets that wait leave, from each change on. The first is sent at the rate of before,
+    and so is what leaves until a late change: the bound is of the higher rate.
+    """
     leaves = np.sort(way.arrived_ns) - t0_ns
     until = [*list(CHANGED_NS)[1:], int(leaves[-1]) + 1]
+    before = 0
     for (since, rate), end in zip(CHANGED_NS.items(), until, strict=True):
         inside = leaves[(leaves > since) & (leaves < end)]
         took = float(inside[-1] - inside[0]) / 1e9 if len(inside) > 1 else math.nan
         bits = 8.0 * probe.cell.links[0].mtu_bytes * (len(inside) - 1)
-        bound = rate * 2 * clock.late_s / took
+        bound, before = max(rate, before) * 2 * clock.late_s / took, rate
         quantity = f"rate there from {given(since / 1e9)} s on"
         yield ProbeRow.of(probe.name, quantity, rate, bits / took if len(inside) > 1 else None, bound, "bit/s")
 
