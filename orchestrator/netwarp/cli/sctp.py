@@ -90,7 +90,7 @@ def run_check(args: argparse.Namespace) -> int:
 
 def _lines(checked: SctpCheck) -> Iterator[str]:
     for name, side in (("A", checked.a), ("B", checked.b)):
-        said = ", ".join(f"{key} {value}" for key, value in side.settings.items()) or "nothing is set"
+        said = ", ".join(f"{key} {_word(value)}" for key, value in side.settings.items()) or "nothing is set"
         yield from hanging(f"{name}  ", f"{side.title}: {said}")
         if side.ignored:
             yield from hanging("   ", f"not looked at: {', '.join(side.ignored)}")
@@ -151,8 +151,13 @@ def _advice_lines(advice: SctpAdvice) -> Iterator[str]:
     yield str(advice.run.path)
 
 
+def _word(value: object) -> str:
+    """A setting's value as a spec has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _shown_lines(shown: Shown, budget: SctpBudget) -> Iterator[str]:
-    options = ", ".join(f"{key} = {value}" for key, value in shown.settings.options(budget.paths).items())
+    options = ", ".join(f"{key} = {_word(value)}" for key, value in shown.settings.options(budget.paths).items())
     yield from hanging("", f"{'keeps it' if shown.keeps(budget) else 'does not keep it'}: {options}")
     if budget.paths > 1:
         text = _worst(shown.moves_ns, shown.computed_moves_ns)

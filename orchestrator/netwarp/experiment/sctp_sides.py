@@ -61,8 +61,8 @@ def read_side(text: str) -> Side:
     else:
         near = nearest(first, (LINUX, *products()))
         raise SpecError(
-            f'"{first[:60]}" is neither a product{near} nor a file nor key=value. '
-            f"Products: {', '.join((LINUX, *products()))}; for example open5gs,sack_delay=40ms"
+            f'"{first[:60]}" is no file, no key=value and no product{near}{"" if near.endswith("?") else "."} '
+            "For example: open5gs,sack_delay=40ms"
         )
     settings, sources = dict(side.settings), dict(side.sources)
     for part in more:

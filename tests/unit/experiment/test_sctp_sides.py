@@ -80,7 +80,7 @@ def test_a_configuration_file_is_known_by_its_keys(
     [
         ("open5g", 'did you mean "open5gs"'),
         ("open5gs,rto_mim=3 s", 'did you mean "rto_min"'),
-        ("rto_min", "neither a product"),
+        ("rto_min", "no file, no key=value and no product"),
         ("rto_min=300", 'rto_min=300: 300 is a bare number; .*; write for example "1 s"'),
     ],
 )
