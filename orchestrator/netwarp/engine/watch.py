@@ -41,6 +41,7 @@ from ..results.watched import (
     changed_tests,
     rank,
     ranked,
+    spec_names,
 )
 from ..selftests.guest import Result
 from ..store.console import splats
@@ -198,11 +199,10 @@ def compare_results(base: tuple[WatchedKernel, Path], new: tuple[WatchedKernel, 
     """What changed. Raises StoreError, CaptureError."""
     cells: list[ChangedCell] = []
     runs: list[ChangedRun] = []
-    for name in base[0].runs:
+    for name, spec in spec_names(base[0].runs).items():
         places = [place / "runs" / name for _, place in (base, new)]
         compared = compare_runs(*places)
         assert compared.numbers is not None
-        spec = name.partition("-")[2]
         moved = compared.numbers
         sides = [open_run(place) for place in places]
         failed = _failed(sides[0]), _failed(sides[1])

@@ -59,8 +59,9 @@ class WatchedKernel(Frozen, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ChangedCell:
-    """A combination of levels with numbers that changed, the largest first. first: the first packet that differs, in
-    words ("": no capture differs); cells: the ids of the cells that show it (None: the run has none that completed).
+    """A combination of levels with numbers that changed, the largest first. spec: as `spec_names` has it; first: the
+    first packet that differs, in words ("": no capture differs); cells: the ids of the cells that show it (None: the
+    run has none that completed).
     """
 
     run: str
@@ -72,14 +73,15 @@ class ChangedCell:
 
     @property
     def name(self) -> str:
-        """Spec and levels."""
-        return f"{self.spec}: {' '.join(level for _, level in self.levels) or 'its cells'}"
+        """Spec, factors and levels: two factors may have a level of the same text."""
+        levels = " ".join(f"{factor}={level}" for factor, level in self.levels)
+        return f"{self.spec}: {levels or 'its cells'}"
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedRun:
-    """One spec on both kernels: what changed besides numbers, and how many numbers there are of each verdict. failed:
-    on each kernel the cells that did not complete, with the reason of the first ("": all completed).
+    """A part of a spec on both kernels: what changed besides numbers, and how many numbers there are of each verdict.
+    failed: on each kernel the cells that did not complete, with the reason of the first ("": all completed).
     """
 
     run: str
@@ -190,6 +192,14 @@ class Watched:
     def ended(self) -> tuple[EndedCell, ...]:
         """The cells that ended otherwise."""
         return tuple(EndedCell(run.run, run.spec, each) for run in self.runs for each in run.outcomes)
+
+
+def spec_names(runs: Sequence[str]) -> dict[str, str]:
+    """What findings in each run of a set are named by: its spec, or the run where the set has several parts of a spec,
+    whose cells may have equal levels. It depends on the set alone. runs: <number>-<spec> each.
+    """
+    specs = Counter(run.partition("-")[2] for run in runs)
+    return {run: spec if specs[spec := run.partition("-")[2]] == 1 else run for run in runs}
 
 
 def size_of(number: ComparedNumber) -> float:

@@ -98,7 +98,7 @@ def test_the_commit_that_moved_a_number_is_found(tmp_path: Path) -> None:
     watched, base = watched_over(tree, hashes, chosen)
     found = bisect(watched, watched.findings[0], chosen, tree, hashes[0], hashes[-1], base, build)
     assert (found.finding, set(found.commits), found.subject) == (
-        "watch: window growth",
+        "watch: case=window growth",
         {hashes[2], hashes[3]},
         "commit 3",
     )

@@ -32,6 +32,7 @@ from netwarp.results.watched import (
     headline,
     rank,
     ranked,
+    spec_names,
 )
 from netwarp.selftests.nipa import Origin
 from support.kernel_tree import make_tree
@@ -179,11 +180,27 @@ def test_the_json_numbers_its_findings() -> None:
     assert said["differs"] is True
     numbers = [said[kind][0]["finding"] for kind in ("cells", "outcomes", "tests")]
     assert numbers == [1, 2, 3]
-    assert watched().findings == ("watch: bulk <b>", "watch: case=cut FAILED", "test packetdrill:a.pkt")
+    assert watched().findings == ("watch: case=bulk <b>", "watch: case=cut FAILED", "test packetdrill:a.pkt")
     assert said["cells"][0]["numbers"][0] == {
         "flow": "f", "metric": "completion_time_s", "unit": "s", "base": 1.0, "new": 1.5, "relative": 0.5, "p": None,
     }  # fmt: skip
     assert said["new"]["tests"] == {"pass": 1, "fail": 1}
+
+
+def test_every_finding_has_a_name_of_its_own() -> None:
+    """Also where a set has a spec twice, and where two factors have a level of the same text."""
+    named = spec_names(("1-watch", "2-schedules", "3-schedules"))
+    assert named == {"1-watch": "watch", "2-schedules": "2-schedules", "3-schedules": "3-schedules"}
+    shown = ranked([number("packets", 1, 2)])
+    cells = tuple(
+        ChangedCell(run, named[run], ((factor, "10 ms"),), shown, "", (None, None))
+        for run in ("2-schedules", "3-schedules")
+        for factor in ("delay", "jitter")
+    )
+    answer = watched(cells=cells)
+    assert len(answer.finding_numbers) == len(answer.findings) == 6
+    numbered = as_json(answer)["cells"]
+    assert [each["finding"] for each in numbered] == [1, 2, 3, 4]  # type: ignore[attr-defined]
 
 
 def test_a_result_file_for_nipa_has_tests_and_one_entry_of_numbers_a_run() -> None:
@@ -196,7 +213,7 @@ def test_a_result_file_for_nipa_has_tests_and_one_entry_of_numbers_a_run() -> No
     ]  # fmt: skip
     assert results["a-pkt"]["group"] == "selftests-net-packetdrill"
     assert results["1-watch"]["results"] == [
-        {"test": "watch-bulk-b", "result": "fail"}, {"test": "case-cut", "result": "fail"},
+        {"test": "watch-case-bulk-b", "result": "fail"}, {"test": "case-cut", "result": "fail"},
     ]  # fmt: skip
     assert all("retry" not in each for each in results.values())
 
