@@ -2,6 +2,7 @@
 
 golden.py keep RUN      kernels/<release>.json: the verdicts, and a hash of each cell's captures; then the table.
                         Of a part of the experiment: the rest stays. On kernels built for it: builds.json
+                        Status 1, and nothing is written: a cell did not complete
 golden.py check RUN     are the captures those of the same kernel there? status 1: no, 77: none is there
 golden.py compare RUN   the statements on which the kernel is judged otherwise than one that is kept there
 golden.py               writes the table of README.md again
@@ -23,7 +24,7 @@ from typing import Any
 import msgspec
 from netwarp.core.numbers import in_short, readable
 from netwarp.core.outputs import Claim
-from netwarp.core.types import Cell
+from netwarp.core.types import Cell, Outcome
 from netwarp.engine.run_directory import open_run
 from netwarp.experiment import load_spec
 
@@ -52,7 +53,7 @@ Row = dict[str, str]
 
 
 def what_it_did(path: Path) -> Kept:
-    """The verdict of every claim of a run, and a hash over the captures of every cell."""
+    """The verdict of every claim of a run, and a hash over the captures of every cell ("": it did not complete)."""
     run = open_run(path)
     with (path / "tables" / "claims.csv").open(newline="") as file:
         claims = {f"{row['claim']} {row['condition']}".strip(): row for row in csv.DictReader(file)}
@@ -66,8 +67,24 @@ def what_it_did(path: Path) -> Kept:
         "kernel_sha256": sha256,
         "claims": {name: {key: row[key] for key in ("verdict", "measured", "unit")} for name, row in claims.items()},
         "tables": {name: (path / "tables" / f"{name}.csv").read_text() for name in SHOWN.get(run.plan.name, ())},
-        "captures": {named(cell): cell_hash(run.directory.cell(cell.id).packets) for cell in run.plan.cells},
+        "captures": {
+            named(cell): cell_hash(run.directory.cell(cell.id).packets) if run.results.completed(cell.id) else ""
+            for cell in run.plan.cells
+        },
     }
+
+
+def incomplete(path: Path) -> list[str]:
+    """The cells of a run that did not complete, and why. What they tested is not judged, and an old verdict would stand
+    for it.
+    """
+    run = open_run(path)
+    ends = {named(cell): run.results.outcomes.get(cell.id) for cell in run.plan.cells}
+    return [
+        f"{name}: not run" if end is None else f"{name}: {end.outcome}, {end.reason}"
+        for name, end in ends.items()
+        if end is None or end.outcome is not Outcome.COMPLETED
+    ]
 
 
 def named(cell: Cell) -> str:
@@ -244,6 +261,9 @@ def main() -> int:
     """The command line; the exit status."""
     match sys.argv[1:]:
         case ["keep", run]:
+            if lacks := incomplete(Path(run)):
+                print("\n".join(["nothing is kept of a run whose cells did not all complete:", *lacks]))
+                return 1
             did = what_it_did(Path(run))
             file = HERE / did["experiment"] / "kernels" / f"{did['release']}.json"
             if {cell.experiment for cell in open_run(Path(run)).plan.cells} <= {*BUILDS.get(did["experiment"], ())}:

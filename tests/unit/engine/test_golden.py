@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import golden
 import pytest
 from netwarp.engine.planning import load_experiment
+from netwarp.engine.run_directory import open_run
 from support.checkout import ROOT
+from support.report_kit import large_run, put
 
 KEPT = [(name, kept) for name in golden.NAMES for kept in golden.kernels(name)]
 of_each = pytest.mark.parametrize("name", golden.NAMES)
@@ -56,3 +61,22 @@ def test_a_statement_that_another_kernel_is_judged_otherwise_on_is_named() -> No
     now = golden.disagreements({**kept, "claims": {**kept["claims"], "TLP-5": changed}})
     (line,) = [line for line in now if line not in before]
     assert line.startswith("TLP-5: does not hold (1); Linux ") and "holds (0)" in line
+
+
+def test_nothing_is_kept_of_a_run_with_a_failed_cell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its statements are not judged, so that the verdicts of an earlier run would stand for it."""
+    run = open_run(large_run(tmp_path / "run", 60).root)
+    [failed] = [cell for cell in run.plan.cells if not run.results.completed(cell.id)]
+    for cell in run.plan.cells:
+        if cell is not failed:
+            put(run.directory.cell(cell.id).packets, {"a-p1": cell.id})
+    monkeypatch.setattr(golden, "HERE", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["golden.py", "keep", str(run.path)])
+    assert golden.main() == 1
+    [_, said] = capsys.readouterr().out.splitlines()
+    assert said.startswith(f"{golden.named(failed)}: FAILED, ")
+    assert not list(tmp_path.glob("*/kernels"))
+    did = golden.what_it_did(run.path)
+    assert [cell for cell, digest in did["captures"].items() if not digest] == [golden.named(failed)]
