@@ -17,6 +17,7 @@ from ..core.errors import CaptureError, SpecError, StoreError
 from ..core.frozen import to_json
 from ..core.types import Cell, GuestKernel, Measurement, Outcome
 from ..experiment import Spec
+from ..guestkernel.cache import list_kernels
 from ..measure.cell import with_expressions
 from ..plan.make import BASE, ROBUSTNESS
 from ..plan.schedules import scheduled_cells
@@ -33,12 +34,10 @@ from .analysis import tabulate
 from .later_outputs import load_again, plan_again, texts_of
 from .run_directory import Run, open_run
 
-MADE_BY = ("spec_sha256", "seed", "repetitions", "backend", "kernel_release", "kernel_sha256", "programs", "sets")
-"""Of the manifest: what must be equal for cells to stand in one run."""
+MADE_BY = ("spec_sha256", "seed", "repetitions", "backend", "programs", "sets")
+"""Of the manifest: what must be equal for cells to stand in one run, besides the kernel of those that name none."""
 MADE_EQUALLY = ("seed", "backend", "sets")
 """The same where cells are taken by what runs in them, whatever the spec says beside it."""
-KERNEL = ("kernel_release", "kernel_sha256")
-"""Of the manifest, too, unless every cell of a run names its kernel: then that is a part of its id."""
 PARTS = (f"only {BASE}", f"only {ROBUSTNESS}")
 """Filters of the plans of a run's two parts."""
 
@@ -55,13 +54,16 @@ def merge_runs(runs: Sequence[str | Path], *, out: str | Path, report: bool = Tr
     parts = sorted(shard.plan.filters for shard in shards) == sorted((name,) for name in PARTS)
     plan = _plan_of_parts(shards) if parts else merged_plan([shard.plan for shard in shards])
     _refuse_unlike(shards, MADE_BY, software=True)
+    kernels = _kernels(shards, plan)
     unfinished = [shard for shard in shards if len(shard.directory.finished()) < len(shard.plan.cells)]
     if unfinished:
         raise SpecError(f"{unfinished[0].path}: is not finished; go on with it first (netwarp run ... --resume)")
     taken = [(shard.directory, cell.id, cell) for shard in shards for cell in shard.plan.cells]
     spec = shards[0].directory.spec
     texts = {str(path.relative_to(spec)): path.read_bytes() for path in spec.rglob("*") if path.is_file()}
-    return _put_together(out, plan, _manifest([shard.manifest for shard in shards], parts), texts, taken, report)
+    manifests = [shard.manifest for shard in shards]
+    manifest = _with_kernels(_manifest(manifests, parts), manifests, kernels)
+    return _put_together(out, plan, manifest, texts, taken, report)
 
 
 def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path, report: bool = True) -> Run:
@@ -80,12 +82,7 @@ def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path,
     cells = [cell for source in sources for cell in source.plan.cells]
     only = _parts_of(load_again(spec, first), sources)
     loaded, plan = plan_again(spec, first, cells, only=only)
-    builds = {cell.kernel for cell in plan.cells if not isinstance(cell.kernel, msgspec.UnsetType)}
-    plain = [run for run in sources if any(isinstance(cell.kernel, msgspec.UnsetType) for cell in run.plan.cells)]
-    if not builds or any(isinstance(cell.kernel, msgspec.UnsetType) for cell in plan.cells):
-        _refuse_unlike(plain or sources, KERNEL)
-    if builds and plain:
-        builds.add(GuestKernel(plain[0].manifest.kernel_release, plain[0].manifest.kernel_sha256))
+    kernels = _kernels(sources, plan)
     lost = max(source.manifest.repetitions for source in sources)
     if lost > plan.repetitions:
         raise SpecError(
@@ -120,8 +117,7 @@ def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path,
         spec_sha256=hashlib.sha256(loaded.text).hexdigest(),
         other_programs=tuple(others),
     )
-    if any(getattr(source.manifest, name) != getattr(first, name) for source in sources for name in KERNEL):
-        manifest = _with_kernels(manifest, [source.manifest for source in sources], builds)
+    manifest = _with_kernels(manifest, [source.manifest for source in sources], kernels)
     taken = [(source.directory, cell_id, cell) for source, cell_id, cell in found]
     return _put_together(out, plan, manifest, texts_of(loaded), taken, report)
 
@@ -182,8 +178,52 @@ def _refuse_unlike(sources: Sequence[Run], names: Sequence[str], *, software: bo
             )
 
 
+def _named(cells: Collection[Cell]) -> frozenset[GuestKernel]:
+    """The kernels that cells name."""
+    return frozenset(cell.kernel for cell in cells if isinstance(cell.kernel, GuestKernel))
+
+
+def _kernels(sources: Sequence[Run], plan: Plan) -> frozenset[GuestKernel]:
+    """Every kernel on which the cells of a plan ran in these runs. Raises SpecError where the cells that name none ran
+    on several: of those a cell's id does not tell which.
+    """
+    named = _named(plan.cells)
+    if named and all(isinstance(cell.kernel, GuestKernel) for cell in plan.cells):
+        return named
+    usual = [run for run in sources if any(isinstance(cell.kernel, msgspec.UnsetType) for cell in run.plan.cells)]
+    usual = usual or list(sources)
+    alone = (GuestKernel(*_identity(run)) for run in usual if not _named(run.plan.cells))
+    every = _named([cell for run in sources for cell in run.plan.cells])
+    here = (GuestKernel(build.release, build.sha256) for build in list_kernels())
+    for kernel in itertools.chain(alone, every, here):
+        if all(_ran_on(run, kernel) for run in usual):
+            return named | {kernel}
+    if len({_identity(run) for run in sources}) == 1:
+        return frozenset()  # whichever it is, their manifests name all
+    ran = "; ".join(f"{run.path} on Linux {_identity(run)[0]} ({_identity(run)[1][:12]})" for run in usual)
+    raise SpecError(
+        f"cells that name no kernel must have run on one, and on one that is known here: {ran}. Run the cells of all "
+        "but one again on its kernel (NETWARP_KERNEL=6.12 netwarp run ...), or name kernels in the spec"
+    )
+
+
+def _ran_on(run: Run, usual: GuestKernel) -> bool:
+    """True if its cells that name no kernel ran on this one. The manifest of a run that has both kinds has a digest of
+    all kernels, by which one of them is known again.
+    """
+    named = _named(run.plan.cells)
+    kernels = {(each.release, each.sha256) for each in (*named, usual)}
+    return _identity(run) == (identity_of(kernels) if named else (usual.release, usual.sha256))
+
+
+def _identity(run: Run) -> tuple[str, str]:
+    return run.manifest.kernel_release, run.manifest.kernel_sha256
+
+
 def _with_kernels(manifest: Manifest, manifests: Sequence[Manifest], builds: Collection[GuestKernel]) -> Manifest:
     """The manifest with these kernels, as a run of them all would name them."""
+    if len({(each.kernel_release, each.kernel_sha256) for each in manifests}) == 1:
+        return manifest
     release, sha256 = identity_of((build.release, build.sha256) for build in builds)
     modes = {name: mode for each in reversed(manifests) for name, mode in each.uml_mode.items()}
     there = {build.release for build in builds}

@@ -9,12 +9,15 @@ from pathlib import Path
 
 import netwarp
 import pytest
+from msgspec import UnsetType
 from netwarp.core.errors import CaptureError, SpecError
 from netwarp.core.types import GuestKernel
 from netwarp.engine.later_outputs import texts_of
 from netwarp.engine.merging import take_cells
 from netwarp.experiment import load_spec
 from netwarp.plan import make_plan
+from netwarp.plan.shards import shard_of
+from netwarp.store.manifest import identity_of
 from netwarp.store.plan_file import keep_texts, write_plan
 from netwarp.store.run_dir import RunDir
 from support.report_kit import MANIFEST, put, spec_text, write_run
@@ -252,5 +255,49 @@ def test_runs_on_kernels_of_their_own_are_taken_together(tmp_path: Path) -> None
     assert {cell.kernel for cell in whole.plan.cells} == set(builds.values())
     assert whole.manifest.kernel_release == "6.1.192, 6.12.117"
     (tmp_path / "plain.toml").write_text(spec_text().replace("EXPECTED", ""))
-    with pytest.raises(SpecError, match="kernel_release, kernel_sha256 differ"):
+    with pytest.raises(SpecError, match=r"must have run on one, .*old on Linux 6\.1\.192 \(a+\); .*or name kernels"):
         take_cells(tmp_path / "plain.toml", [run.root for run in runs], out=tmp_path / "other", report=False)
+
+
+def test_a_run_of_two_kernels_is_put_together_again(tmp_path: Path) -> None:
+    """Cells that name a kernel beside some that name none. The run of both kinds has a digest of both kernels; which of
+    them is the usual one is told by a run of that alone, or by the kernels that are built here.
+    """
+    usual, other = GuestKernel("6.12.117", "b" * 64), GuestKernel("7.3.4", "c" * 64)
+    more = '[factor.stack]\nlevels = ["usual", "new"]\n[factor.stack.level.new]\nkernel = "7.3"\n'
+    text = spec_text(more=more, extra=', "stack"', where='where = { stack = "new" }').replace("EXPECTED", "")
+    spec = tmp_path / "spec.toml"
+    spec.write_text(text)
+    loaded = load_spec(spec)
+
+    def run_of(name: str, *levels: str, shard: tuple[int, int] | None = None, kernel: GuestKernel = usual) -> RunDir:
+        plan = make_plan(loaded, builds={"7.3": other}.__getitem__, where=[("stack", level) for level in levels])
+        plan = plan if shard is None else shard_of(plan, *shard)
+        ran_on = {kernel if isinstance(cell.kernel, UnsetType) else cell.kernel for cell in plan.cells}
+        release, sha256 = pair(kernel) if ran_on == {kernel} else identity_of(map(pair, ran_on))
+        run = write_run(tmp_path / name, plan)
+        put(run.manifest, MANIFEST | {"spec": "made-up", "spec_path": str(spec), "seed": 1, "repetitions": 1,
+                                      "kernel_release": release, "kernel_sha256": sha256})  # fmt: skip
+        keep_texts(run, texts_of(loaded))
+        return run
+
+    def pair(kernel: GuestKernel) -> tuple[str, str]:
+        return kernel.release, kernel.sha256
+
+    def ran_on(run: netwarp.Run) -> tuple[str, str]:
+        return run.manifest.kernel_release, run.manifest.kernel_sha256
+
+    both = ran_on(netwarp.open_run(run_of("both").root))
+    assert both[0] == "6.12.117, 7.3.4"
+    plain, new = run_of("plain", "usual"), run_of("new", "new")
+    whole = take_cells(spec, [plain.root, new.root], out=tmp_path / "whole", report=False)
+    assert ran_on(whole) == both
+    for number, runs in enumerate([(whole.path, plain.root), (new.root, whole.path, plain.root)]):
+        assert ran_on(take_cells(spec, runs, out=tmp_path / f"again{number}", report=False)) == both
+    count = len(whole.plan.cells)
+    shards = [run_of(f"shard{number}", shard=(number, count)).root for number in range(1, count + 1)]
+    assert ran_on(netwarp.merge_runs(shards, out=tmp_path / "merged", report=False)) == both
+    strange = run_of("strange", "usual", kernel=GuestKernel("6.1.192", "a" * 64))
+    for beside in (strange, new):
+        with pytest.raises(SpecError, match="must have run on one, and on one that is known here"):
+            take_cells(spec, [whole.path, beside.root], out=tmp_path / "other", report=False)
