@@ -6,8 +6,16 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from netwarp.core.errors import KernelError
 from netwarp.guestkernel import find_kernel
+
+# An example that takes long, or is drawn slowly, says something of the machine. A directory for all examples is right.
+settings.register_profile(
+    "any machine", deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)  # fmt: skip
+settings.load_profile("any machine")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -37,5 +37,5 @@ class Driver:
 
     def close(self) -> None:
         """End it; asserts that it ended well (leaks are findings too)."""
-        _, errors = self.process.communicate(timeout=30)
+        _, errors = self.process.communicate(timeout=300)
         assert self.process.returncode == 0, errors.decode(errors="replace")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -123,12 +124,14 @@ def test_memory_and_start_are_options(kernel: Path, tmp_path: Path) -> None:
 
 def test_the_wall_clock(kernel: Path, tmp_path: Path) -> None:
     """The same steps on the wall clock: T0 follows readiness, and time is the machine's."""
-    steps = [*opening(wall=True), *namespaces("a"), tool("x", 0, "exit", 0, 300_000_000), step("ready"), ending(S)]
+    steps = [*opening(wall=True), *namespaces("a"), tool("x", 0, "exit", 0, 300_000_000), step("ready"), ending(60 * S)]
+    began = time.monotonic_ns()
     result = run_guest(kernel, tmp_path, steps, "--mode", "wall").completed()
+    took = time.monotonic_ns() - began
     ready = result.records("ready")[0]
     assert ready["t0_realtime_ns"] > T0 + S
     exited = result.records("exit")[0]["t_ns"] + ready["waited_ns"]
-    assert 0.25 * S < exited < 5 * S
+    assert 0.25 * S < exited < took
 
 
 @pytest.mark.parametrize(
@@ -165,7 +168,7 @@ def test_memory_must_be_executable(kernel: Path, tmp_path: Path) -> None:
     script = 'mount -t tmpfs -o noexec,size=1g tmpfs "$1" && shift && exec "$@"'
     command = guest_command(kernel, tmp_path / "cell", "--tmpdir", str(tmp_path / "memory"))
     mounted = [*may_mount(), "sh", "-c", script, "sh", str(tmp_path / "memory")]
-    done = subprocess.run([*mounted, *command], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([*mounted, *command], capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 77
     assert f"{tmp_path}/memory is mounted noexec" in done.stderr
 
@@ -181,7 +184,7 @@ def test_required_options_and_help() -> None:
 def test_an_init_that_is_no_program_is_reported_on_the_console(kernel: Path, tmp_path: Path) -> None:
     prepare(tmp_path, EMPTY)
     (tmp_path / "init").write_text("not a program")
-    done = subprocess.run(guest_command(kernel, tmp_path), check=False, capture_output=True, timeout=60)
+    done = subprocess.run(guest_command(kernel, tmp_path), check=False, capture_output=True, timeout=300)
     assert done.returncode != 0
     assert "panic" in (tmp_path / "console.txt").read_text(errors="replace").lower()
     assert outlived(tmp_path) == []

@@ -151,12 +151,16 @@ def test_no_process_of_a_guest_is_traced(newer: Path, tmp_path: Path) -> None:
         while len(found := members(tmp_path)) < 3:
             wait_ns(process, 1_000_000)
             assert process.poll() is None
-        status = [Path(f"/proc/{pid}/status").read_text() for pid in found if pid != process.pid]
+        status = []
+        for pid in found:
+            with contextlib.suppress(OSError):  # it has just gone
+                status += [Path(f"/proc/{pid}/status").read_text()] if pid != process.pid else []
         seen[" ".join(options)] = {re.search(r"TracerPid:\t(\d+)", text)[1] == "0" for text in status}  # type: ignore[index]
         process.kill()
         process.wait()
         assert outlived(tmp_path) == []
-    assert seen == {"--seccomp": {True}, "": {False}}
+    assert seen["--seccomp"] <= {True}
+    assert False in seen[""], "with ptrace they are, once they have begun"
 
 
 @pytest.mark.parametrize("mode", ["seccomp", "ptrace"])
@@ -164,7 +168,7 @@ def test_a_program_reaches_the_memory_of_another_with_seccomp_alone(newer: Path,
     """One process of a guest finds, reads and changes what another one keeps to itself; with ptrace it cannot."""
     subprocess.run(["gcc", "-O1", "-D_GNU_SOURCE", "-static", "-o", tmp_path / "init", MEMORY_SOURCE], check=True)
     options = ["--memory", "64M", *(["--seccomp"] if mode == "seccomp" else [])]
-    subprocess.run(guest_command(newer, tmp_path, *options), check=True, timeout=60)
+    subprocess.run(guest_command(newer, tmp_path, *options), check=True, timeout=300)
     said = [line for line in (tmp_path / "console.txt").read_text().splitlines() if line.startswith("@")]
     secret = next(line.removeprefix("@secret ") for line in said if line.startswith("@secret "))
     assert len(secret) == 32

@@ -8,6 +8,7 @@ import signal
 import socket
 import struct
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from support.apps_kit import Receiver, Record, flow_pattern, free_port, records, run, sanitised, summary_of, with_token
@@ -18,6 +19,26 @@ def send(port: int, *arguments: str, protocol: str = "tcp", host: str = "127.0.0
     done = run("sender", "--protocol", protocol, "--to", host, "--port", str(port), *arguments)
     assert done.stderr == "", done.stderr
     return done.returncode, records(done.stdout)
+
+
+LATER = (1, 5, 50)
+"""Times as late a flow ends, where a busy machine did not come to the point before."""
+
+
+def timed(point: str, *arguments: str) -> tuple[int, list[Record], list[Record]]:
+    """A flow to its stop, as late as one of its ends needs to come to such a record before. The stop is in the first
+    record.
+    """
+    for times in LATER:
+        with Receiver("tcp") as receiver:
+            status, sent = send(receiver.port, "--message-bytes=1000", f"--stop-ns={times * 10**9}", *arguments)
+            if not any(record["record"] == "connected" for record in sent):
+                receiver.stop()
+            got_status, got = receiver.wait()
+        if any(record["record"] == point for record in (*sent, *got)):
+            break
+    assert (status, got_status) == (0, 0)
+    return times * 10**9, sent, got
 
 
 @pytest.mark.parametrize("protocol", ["tcp", "mptcp"])
@@ -52,35 +73,42 @@ def test_every_byte_arrives_once_also_in_separate_sends(message: int, total: int
 
 
 def test_a_timed_flow_ends_at_stop_by_an_abort() -> None:
-    """A second, on the wall clock: a busy machine may take much of it to connect, and not connected is failed."""
-    with Receiver("tcp") as receiver:
-        status, sent = send(receiver.port, "--message-bytes=1000", "--stop-ns=1000000000", "--start-ns=20000000")
-        got_status, got = receiver.wait()
-    assert (status, got_status) == (0, 0)
+    stop_ns, sent, got = timed("first_byte", "--start-ns=20000000")
     start = next(record for record in sent if record["record"] == "start")
-    assert 0 <= start["late_ns"] < 1_000_000_000
+    assert 0 <= start["late_ns"] < stop_ns
     assert start["t_ns"] - start["late_ns"] == start["t0_monotonic_ns"] + 20_000_000 + 1_000
     assert summary_of(sent)["reason"] == "stop"
-    assert summary_of(sent)["t_ns"] >= start["t0_monotonic_ns"] + 1_000_000_000
+    assert summary_of(sent)["t_ns"] >= start["t0_monotonic_ns"] + stop_ns
     assert summary_of(got)["reason"] == "peer_aborted"
     assert 0 < summary_of(got)["unique_bytes"] <= summary_of(sent)["sent_bytes"]
+
+
+def ends_with(sender: subprocess.Popen[str], receiver: Receiver) -> str:
+    """Stop the receiver when the sender ends; what that printed."""
+    sent, _ = sender.communicate(timeout=300)
+    receiver.stop()
+    return sent
 
 
 @pytest.mark.parametrize("protocol", ["tcp", "mptcp"])
 @pytest.mark.parametrize("how", [signal.SIGUSR1, signal.SIGHUP])
 def test_a_sender_connects_again_to_a_receiver_that_was_down(protocol: str, how: signal.Signals) -> None:
-    arguments = ["--message-bytes=1000", "--stop-ns=2500000000", "--interval-ns=1000000", "--reconnect-ns=20000000"]
-    with Receiver(protocol, "--again") as receiver:
-        command = [str(sanitised() / "sender"), "--protocol", protocol, "--to", "127.0.0.1", "--port"]
-        sender = subprocess.Popen([*command, str(receiver.port), *arguments], stdout=subprocess.PIPE, text=True)
-        receiver.until("first_byte")
-        receiver.process.send_signal(how)
-        receiver.until("down")
-        receiver.process.send_signal(signal.SIGUSR2)
-        receiver.until("connected")
-        sent, _ = sender.communicate(timeout=30)
-        receiver.stop()
-        status, got = receiver.wait()
+    command = [str(sanitised() / "sender"), "--protocol", protocol, "--to", "127.0.0.1", "--message-bytes=1000"]
+    command += ["--interval-ns=1000000", "--reconnect-ns=20000000"]
+    for times in LATER:
+        with Receiver(protocol, "--again") as receiver, ThreadPoolExecutor(1) as beside:
+            port, stop = f"--port={receiver.port}", f"--stop-ns={times * 2_500_000_000}"
+            sender = subprocess.Popen([*command, port, stop], stdout=subprocess.PIPE, text=True)
+            ended = beside.submit(ends_with, sender, receiver)
+            again = receiver.comes_to("first_byte")
+            receiver.process.send_signal(how)
+            again = again and receiver.comes_to("down")
+            receiver.process.send_signal(signal.SIGUSR2)
+            again = again and receiver.comes_to("connected")
+            sent = ended.result()
+            status, got = receiver.wait()
+        if again:
+            break
     summary, there, names = summary_of(records(sent)), summary_of(got), [each["record"] for each in got]
     assert (sender.returncode, status, summary["reason"], there["corrupt_bytes"]) == (0, 0, "stop", 0)
     assert names[2:-1] == ["connected", "in_force", "first_byte", "down", "listening", "connected", "in_force"]
@@ -105,8 +133,7 @@ def test_a_new_connection_takes_the_place_of_the_one_there_is() -> None:
 
 
 def test_samples_come_on_their_grid() -> None:
-    with Receiver("tcp") as receiver:
-        _, sent = send(receiver.port, "--message-bytes=1000", "--stop-ns=1000000000", "--sample-interval-ns=10000000")
+    _, sent, _ = timed("sample", "--sample-interval-ns=10000000")
     origin = next(record for record in sent if record["record"] == "start")["t0_monotonic_ns"] + 1000
     samples = [record for record in sent if record["record"] == "sample"]
     assert samples
@@ -285,12 +312,16 @@ def test_nobody_connects_within_the_deadline() -> None:
 
 
 def test_a_receiver_gives_up_when_nothing_comes() -> None:
-    with (
-        Receiver("tcp", "--stall-deadline-ns", "30000000") as receiver,
-        socket.create_connection(("127.0.0.1", receiver.port)) as peer,
-    ):
-        peer.sendall(flow_pattern(0, 10))
-        status, got = receiver.wait()
+    for times in LATER:
+        with (
+            Receiver("tcp", "--stall-deadline-ns", f"{times * 30_000_000}") as receiver,
+            contextlib.suppress(ConnectionError),  # given up before anything could be sent
+            socket.create_connection(("127.0.0.1", receiver.port)) as peer,
+        ):
+            peer.sendall(flow_pattern(0, 10))
+            status, got = receiver.wait()
+            if summary_of(got)["unique_bytes"]:
+                break
     assert status == 1
     assert "--stall-deadline-ns" in next(record for record in got if record["record"] == "error")["message"]
     assert summary_of(got)["unique_bytes"] == 10
@@ -314,7 +345,7 @@ def test_a_sender_whose_peer_leaves_early_fails() -> None:
             text=True,
         )
         server.accept()[0].close()
-        out, _ = process.communicate(timeout=30)
+        out, _ = process.communicate(timeout=300)
     assert process.returncode == 1
     assert summary_of(records(out))["reason"] in ("peer_closed", "peer_aborted")
 
@@ -323,11 +354,11 @@ def test_a_sender_does_not_talk_to_just_anybody() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         command = [str(sanitised() / "sender"), "--protocol=tcp", "--to=127.0.0.1", "--message-bytes=1000"]
         process = subprocess.Popen(
-            [*command, f"--port={server.getsockname()[1]}", "--stop-ns=20000000000"], stdout=subprocess.PIPE, text=True
+            [*command, f"--port={server.getsockname()[1]}", "--stop-ns=200000000000"], stdout=subprocess.PIPE, text=True
         )
         with server.accept()[0] as peer:
             peer.sendall(b"220 welcome")
-            out, _ = process.communicate(timeout=30)
+            out, _ = process.communicate(timeout=300)
     assert process.returncode == 1
     assert "no receiver" in next(r for r in records(out) if r["record"] == "error")["message"]
 
@@ -378,7 +409,7 @@ def test_a_full_disk_fails_the_run() -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [str(sanitised() / "receiver"), "--protocol=tcp", "--port=1", "--connect-deadline-ns=1"],
-            stdout=full, stderr=subprocess.PIPE, text=True, timeout=30, check=False,
+            stdout=full, stderr=subprocess.PIPE, text=True, timeout=300, check=False,
         )  # fmt: skip
     assert done.returncode == 1
     assert "No space left" in done.stderr

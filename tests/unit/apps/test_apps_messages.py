@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.apps_kit import Check, Receiver, Record, records, run, summary_of
 
@@ -55,7 +55,6 @@ def answer(check: Check, path: Path, content: bytes) -> tuple[int, int, int] | N
 
 
 @given(TIMES, ROWS, st.booleans())
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_list_is_taken_as_the_formats_say(
     check: Check, tmp_path: Path, times: str, rows: list[tuple[int, int, int]], sort: bool
 ) -> None:
@@ -70,13 +69,11 @@ def test_a_list_is_taken_as_the_formats_say(
 @example(b"due\n+1 1 1\n")
 @example(b"due\n1 1 1\0\n")
 @example(b"due\n99999999999999999999 1 1\n")
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_bytes_confuse_it(check: Check, tmp_path: Path, content: bytes) -> None:
     assert answer(check, tmp_path / "m", content) == expected(content)
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=20), st.integers(0, 1200))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_messages_that_are_whole(check: Check, tmp_path: Path, sizes: list[int], have: int) -> None:
     (tmp_path / "m").write_text("due\n" + "".join(f"0 {size} 0\n" for size in sizes))
     whole = sum(end <= have for end in itertools.accumulate(sizes))

@@ -25,7 +25,6 @@ def check() -> Iterator[Check]:
 
 
 @given(STREAMS, MESSAGES, OFFSETS, st.integers(0, 1500))
-@settings(deadline=None)
 def test_the_pattern_is_what_the_formats_say(check: Check, stream: int, message: int, offset: int, length: int) -> None:
     assert check.fill(stream, message, offset, length) == pattern(stream, message, offset, length)
 
@@ -33,13 +32,11 @@ def test_the_pattern_is_what_the_formats_say(check: Check, stream: int, message:
 @given(
     st.one_of(st.integers(0, 5000), st.integers(2**24 - 600, 2**24 + 600), st.integers(0, 2**50)), st.integers(1, 1500)
 )
-@settings(deadline=None)
 def test_a_byte_stream_counts_blocks_from_its_start(check: Check, position: int, length: int) -> None:
     assert bytes.fromhex(check.ask("fill-flow", position, length)) == flow_pattern(position, length)
 
 
 @given(STREAMS, MESSAGES, OFFSETS, st.integers(1, 1500), st.data())
-@settings(deadline=None)
 def test_every_wrong_byte_is_seen(
     check: Check, stream: int, message: int, offset: int, length: int, data: st.DataObject
 ) -> None:
@@ -53,7 +50,6 @@ def test_every_wrong_byte_is_seen(
 
 
 @given(STREAMS, st.integers(0, 2**30), st.integers(0, 60000), st.integers(256, 1500), st.integers(1, 1500))
-@settings(deadline=None)
 def test_shifted_payload_is_never_taken_for_right(
     check: Check, stream: int, message: int, offset: int, length: int, shift: int
 ) -> None:
@@ -62,7 +58,6 @@ def test_shifted_payload_is_never_taken_for_right(
 
 
 @given(st.integers(0, 2**40), st.integers(-100, 100), st.integers(1, 600))
-@settings(deadline=None)
 def test_messages_tell_their_number(check: Check, expected: int, jump: int, length: int) -> None:
     number = max(0, expected + jump)
     assert check.numbers("number", expected, pattern(5, number, 0, length)) == [number]
@@ -111,7 +106,7 @@ def test_an_abandoned_message_is_a_gap(check: Check) -> None:
 
 
 @given(st.integers(1, 40), st.integers(1, 700), st.integers(0, 2**32))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_accounting_of_any_order_with_losses_and_repeats(check: Check, count: int, length: int, seed: int) -> None:
     """Random losses, repeats and swaps on three streams, in pieces, against sets in Python."""
     draw = random.Random(seed)
@@ -145,7 +140,6 @@ def test_accounting_of_any_order_with_losses_and_repeats(check: Check, count: in
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.binary(max_size=600)), max_size=30))
-@settings(deadline=None)
 def test_any_bytes_at_all_are_accounted_without_harm(check: Check, pieces: list[tuple[int, bool, bytes]]) -> None:
     """Fuzz: garbage of any shape keeps the sums; ASan and UBSan watch."""
     for stream, end, payload in pieces:
@@ -160,7 +154,6 @@ TOKENS = st.integers(1, 2**63 - 1)
 
 
 @given(TOKENS, STREAMS, MESSAGES, OFFSETS, st.integers(1, 1500), st.integers(-100, 100))
-@settings(deadline=None)
 def test_a_token_is_in_every_byte(
     check: Check, token: int, stream: int, message: int, offset: int, length: int, jump: int
 ) -> None:

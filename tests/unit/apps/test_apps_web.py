@@ -25,11 +25,11 @@ def fetch(
     assert '"listening"' in lines[-1]
     done = run(
         "web-client", *page, *both, "--", "--protocol", "tcp", "--to", "127.0.0.1",
-        "--port", str(port), "--token", str(token), "--message-bytes", "1", "--stop-ns", "60000000000",
+        "--port", str(port), "--token", str(token), "--message-bytes", "1", "--stop-ns", "600000000000",
     )  # fmt: skip
     if done.returncode:
         server.terminate()
-    out, err = server.communicate(timeout=30)
+    out, err = server.communicate(timeout=300)
     assert (done.stderr, err) == ("", "")
     return done.returncode, records(done.stdout), server.returncode, records("".join(lines) + out)
 
@@ -120,7 +120,7 @@ def test_what_is_no_request_ends_the_server() -> None:
     assert '"listening"' in [server.stdout.readline() for _ in range(3)][-1]
     with socket.create_connection(("127.0.0.1", port)) as sock:
         sock.sendall(bytes(range(40)))
-        out, err = server.communicate(timeout=30)
+        out, err = server.communicate(timeout=300)
     assert (server.returncode, err) == (1, "")
     assert summary_of(records(out))["reason"] == "failed"
 

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from netwarp.testbed import messages
 from netwarp.testbed.messages import Device
 from support.cell_init_driver import Driver
 
-FUZZ = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ = settings(max_examples=300)
 WINDOW = 64
 """PCAP_WINDOW: as many records are kept back to sort late ones in."""
 WRITE_BYTES = 256 * 1024

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from operator import itemgetter
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from netwarp.testbed import messages
 from netwarp.testbed.compile import Clock, compile_cell
@@ -23,7 +23,7 @@ NS = "ns index=0 name=a"
 SPAWN = "spawn id=x ns=0 stdout=o stderr=e arg=./x"
 CAPTURE = "capture ns=0 ifindex=1 iface=p1 mtu=1500 file=capture/a.pcap"
 WHOLE = [SANDBOX, CLOCK, NS, SPAWN, "ready", f"netlink at=5 ns=0 data={UP}", "end at=9 grace_ns=1"]
-FUZZ = settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ = settings(max_examples=400)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from netwarp.selftests.packetdrill.addresses import VERSIONS, Version
 from netwarp.selftests.packetdrill.compile import compile_script
@@ -86,7 +86,7 @@ def test_a_line_with_a_word_less_or_more_is_refused(driver: Driver, number: int)
         assert driver.read(b"".join(LINES[:number]) + line + b"\n" + b"".join(LINES[number + 1 :])) == "refused"
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300)
 @given(
     st.integers(0, len(GOOD) - 1), st.integers(0, 30),
     st.one_of(st.binary(max_size=4), st.integers(-(2**70), 2**70).map(lambda value: str(value).encode())),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from netwarp.captures import read_captures, summarise_points
+from netwarp.captures.summary import FileSummary
 from netwarp.captures.time_sequence import time_sequence
 from netwarp.core.errors import CaptureError
 from support.captures import T, has, pcap, recorded, segment, tcp_transfer
@@ -84,9 +85,16 @@ def test_connections_by_place_by_slice_and_in_turn_are_the_same(tmp_path: Path) 
 
 def test_a_pipe_that_is_stopped_is_summarised_as_far_as_it_came(tmp_path: Path) -> None:
     """The writer's last bytes, sent when it was stopped too, are taken along; one that stays open is not waited for."""
-    fifo = tmp_path / "live"
+    for number in range(3):  # the last bytes are waited for a second: a busy machine may send them later
+        found = stopped_pipe(tmp_path / f"live{number}", pcap(tcp_transfer()))
+        if found.facts["packets"] == len(tcp_transfer()) - 1:
+            break
+    assert found.facts["packets"] == len(tcp_transfer()) - 1
+    assert any("reading was stopped" in note for note in found.notes)
+
+
+def stopped_pipe(fifo: Path, data: bytes) -> FileSummary:
     os.mkfifo(fifo)
-    data = pcap(tcp_transfer())
     read_end, write_end = os.pipe()
     closed = threading.Event()
 
@@ -96,7 +104,7 @@ def test_a_pipe_that_is_stopped_is_summarised_as_far_as_it_came(tmp_path: Path) 
             time.sleep(0.2)
             os.write(write_end, b"x")
             out.write(data[-500:-10])
-            closed.wait(30)
+            closed.wait(300)
 
     writer = threading.Thread(target=write)
     writer.start()
@@ -107,8 +115,7 @@ def test_a_pipe_that_is_stopped_is_summarised_as_far_as_it_came(tmp_path: Path) 
         writer.join()
         os.close(read_end)
         os.close(write_end)
-    assert found.facts["packets"] == len(tcp_transfer()) - 1
-    assert any("reading was stopped" in note for note in found.notes)
+    return found
 
 
 def test_the_time_sequence_has_every_segment_acknowledgement_and_block() -> None:

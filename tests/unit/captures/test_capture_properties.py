@@ -7,7 +7,7 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from netwarp.captures import Capture, read_captures
 from netwarp.captures.mptcp import MAPPED, data_level
@@ -15,7 +15,7 @@ from netwarp.captures.native import layouts
 from support.capture_bytes import assert_same_tables, read_bytes, records
 from support.captures import chunk, data_chunk, has, init_chunk, pcap, recorded, sack_chunk, sctp, segment
 
-FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(max_examples=60)
 COUNTED = ["paths", "flow_paths", "packets", "segments", "chunks", "sacks", "blocks"]
 
 
@@ -85,7 +85,7 @@ def shifted_tcp(frame: bytes, forward: int, backward: int) -> bytes:
     return frame[:tcp] + changed + frame[tcp + 12 : tcp + 20] + bytes(options) + frame[tcp + 20 + len(options) :]
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
 def test_shifting_tcp_numbers_through_the_wrap_changes_nothing(forward: int, backward: int) -> None:
     original = records(recorded("tcp", "a", ["p1"])[0])
@@ -99,7 +99,7 @@ def test_shifting_tcp_numbers_through_the_wrap_changes_nothing(forward: int, bac
 
 
 @pytest.mark.parametrize(("name", "links"), [("tcp", ["p1"]), ("sctp", ["p1", "p2"]), ("mptcp", ["p1", "p2"])])
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6)
 @given(cuts=st.lists(st.floats(0, 1), min_size=1, max_size=3))
 def test_splitting_a_capture_changes_nothing(name: str, links: list[str], cuts: list[float]) -> None:
     files = recorded(name, "a", links)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from netwarp.core.errors import CaptureError
 from netwarp.present.captures.lines import detail_lines
@@ -350,7 +350,6 @@ def test_data_sent_again_without_its_mapping_is_mapped(tmp_path: Path) -> None:
     assert rows["dsn"][2:7].tolist() == [5000, 9000, 9100, 5050, 9000]
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20), st.integers(0, 1 << 40)), min_size=1, max_size=30))
 def test_mappings_are_as_a_list_of_bytes_has_them(
     tmp_path_factory: pytest.TempPathFactory, mappings: list[tuple[int, int, int]]

@@ -116,7 +116,7 @@ def replay(files: list[Path]) -> None:
         [REPLAY, *files],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         env={
             **os.environ,
             "ASAN_OPTIONS": "abort_on_error=0:allocator_may_return_null=1",

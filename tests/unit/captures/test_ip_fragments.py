@@ -29,7 +29,7 @@ def counts(capture: Capture) -> list[int]:
     return [int(capture.sources[0][name]) for name in ("fragments", "joined", "reassembled", "malformed")]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.integers(1, 90), min_size=1, max_size=12), st.data())
 def test_any_fragments_in_any_order_are_the_datagram(sizes: list[int], data: st.DataObject) -> None:
     """Chunks, totals and the flow of every fragment, as if the datagram had come whole with the last of them."""

@@ -252,7 +252,7 @@ def test_an_empty_section_is_an_empty_capture(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "link"), [("tcp", "p1"), ("sctp", "p1"), ("mptcp", "p2"), ("bundle", "p1")])
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.lists(st.tuples(st.integers(1, 200), st.booleans(), st.integers(0, 2)), min_size=1, max_size=12))
 def test_sections_interfaces_and_byte_orders_change_nothing(
     name: str, link: str, cuts: list[tuple[int, bool, int]]

@@ -53,7 +53,7 @@ LONG = st.tuples(
 ).map(b"".join)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.one_of(LONG, st.binary(max_size=80)), st.one_of(st.none(), st.integers(0, 120)))
 def test_any_bytes_give_packets_that_fill_their_datagram_from_its_beginning(
     tmp_path_factory: pytest.TempPathFactory, payload: bytes, cut: int | None

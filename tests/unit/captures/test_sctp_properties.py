@@ -27,7 +27,7 @@ from netwarp.captures.sctp.timing import outstanding
 from support.capture_bytes import assert_same_tables, read_bytes, records, shifted_sctp
 from support.captures import T, data_chunk, init_chunk, pcap, read, recorded, sack_chunk, sctp
 
-FEW = settings(max_examples=60, deadline=None)
+FEW = settings(max_examples=60)
 INTERVALS = st.lists(st.tuples(st.integers(0, 40), st.integers(-2, 40)), max_size=30)
 
 
@@ -260,7 +260,7 @@ def test_delivery_agrees_with_a_receiver(sent: list[tuple[int, int, bool]], rand
 
 @pytest.mark.parametrize(("name", "links"), [("sctp", ["p1", "p2"]), ("bundle", ["p1"])])
 @pytest.mark.parametrize("node", ["a", "b"])
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 @given(forward=st.integers(0, 2**32 - 1), backward=st.integers(0, 2**32 - 1))
 def test_shifting_tsns_through_the_wrap_changes_nothing(
     name: str, links: list[str], node: str, forward: int, backward: int

@@ -64,7 +64,7 @@ def said(series: FlowBins, direction: int, mine: Rows, t0_ns: int) -> None:
         assert again in data["is_retransmission"][ends]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(gaps=st.lists(st.integers(0, 40_000_000_000), min_size=1, max_size=60), part=st.integers(1, 9))
 def test_bins_get_wider_and_lose_nothing(tmp_path_factory: pytest.TempPathFactory, gaps: list[int], part: int) -> None:
     times = T + np.cumsum(gaps)

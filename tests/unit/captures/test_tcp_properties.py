@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from netwarp.captures import read_captures
 from netwarp.captures.tcp import analyze_tcp
 from support.captures import DATA, has, pcap, read, recorded
 from support.tcp_story import MS, Story
 
-QUICK = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUICK = settings(max_examples=40)
 NUMBERS = st.integers(-3, 12).map(lambda number: number * 500 + 1)
 BLOCKS = st.lists(st.tuples(NUMBERS, NUMBERS), max_size=3)
 ACT = st.one_of(

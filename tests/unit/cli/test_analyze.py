@@ -60,7 +60,7 @@ def test_ctrl_c_on_a_pipe_prints_the_summary_of_what_was_read(tmp_path: Path) ->
     with fifo.open("wb", buffering=0) as pipe:  # opens when netwarp does: it waits for Ctrl-C by then
         pipe.write(pcap(tcp_transfer()))
         process.send_signal(signal.SIGINT)
-        out, errors = process.communicate(timeout=60)
+        out, errors = process.communicate(timeout=300)
     assert process.returncode == 130
     assert json.loads(out)["files"][0]["packets"] == len(tcp_transfer())
     assert "stopped by Ctrl-C" in errors and "Traceback" not in errors
@@ -73,7 +73,7 @@ def test_ctrl_c_before_anything_came(tmp_path: Path) -> None:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
     with fifo.open("wb"):
         process.send_signal(signal.SIGINT)
-        out, errors = process.communicate(timeout=60)
+        out, errors = process.communicate(timeout=300)
     assert process.returncode == 130
     assert not out
     assert errors.startswith("netwarp: stopped by Ctrl-C before there was anything to analyse")

@@ -12,7 +12,7 @@ import pytest
 from netwarp.core.checkout import CHECKOUT
 from support.kernel_tree import builds, make_tree
 
-LIMIT_S = 60
+LIMIT_S = 300
 
 
 @pytest.fixture

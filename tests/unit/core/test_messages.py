@@ -77,7 +77,7 @@ def test_pauses_stand_between_the_messages() -> None:
 
 
 @given(st.sampled_from(LAWS), st.sampled_from(LAWS), st.integers(1, 5), st.integers(1, 4), st.integers(0, 2**53))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_every_list_is_one_that_the_programs_take(wait: Law, size: Law, burst: int, streams: int, seed: int) -> None:
     sizes = Law(size.kind, size.scale / 1e4, size.shape / 1e4 if size.kind == "uniform" else size.shape)
     messages = Messages("gaps", sizes, 3000, streams, wait, burst)

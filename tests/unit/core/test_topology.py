@@ -99,7 +99,7 @@ def graphs(draw: st.DrawFn) -> tuple[list[str], list[Link]]:
     return routers, links
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(graphs())
 def test_the_testbed_routes_the_same_way(graph: tuple[list[str], list[Link]]) -> None:
     routers, links = graph

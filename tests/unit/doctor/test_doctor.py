@@ -231,7 +231,7 @@ def bare(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["/usr/bin/python3", "-IS", "-c", "import sys; sys.path.insert(0, 'orchestrator'); import runpy; "
          f"sys.argv = ['netwarp', *{list(arguments)}]; runpy.run_module('netwarp', run_name='__main__')"],
-        cwd=cwd, env={"PATH": os.defpath, "HOME": str(cwd)}, capture_output=True, text=True, check=False, timeout=60,
+        cwd=cwd, env={"PATH": os.defpath, "HOME": str(cwd)}, capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
 
 

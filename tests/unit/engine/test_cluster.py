@@ -122,7 +122,7 @@ def test_a_worker_that_never_finds_what_is_sent_to_it_is_named(tmp_path: Path, m
     workers.begin()
     try:
         with pytest.raises(BackendUnavailable, match="sent to it 3 times, and it does not find them"):
-            workers.submit(task, ()).result(timeout=120)
+            workers.submit(task, ()).result(timeout=300)
     finally:
         workers.shutdown()
     assert tried.read_text() == "xxxx"
@@ -150,7 +150,7 @@ def test_a_worker_that_dies_while_the_cluster_starts(tmp_path: Path, monkeypatch
     )  # fmt: skip
     workers.begin()
     try:
-        assert workers.submit(len, ()).result(timeout=60) == 0
+        assert workers.submit(len, ()).result(timeout=300) == 0
     finally:
         workers.shutdown()
     assert killed

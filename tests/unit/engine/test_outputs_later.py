@@ -203,7 +203,7 @@ def test_a_kill_between_the_old_tables_and_the_new_leaves_none_and_they_are_made
         "analysis.write_outputs = lambda *args: os._exit(9)\n"
         "netwarp.analyze(sys.argv[1], spec=sys.argv[2])\n"
     )
-    killed = subprocess.run([sys.executable, "-c", code, str(run.root), str(spec)], check=False, timeout=60)
+    killed = subprocess.run([sys.executable, "-c", code, str(run.root), str(spec)], check=False, timeout=300)
     assert killed.returncode == 9
     assert not run.tables.exists() and run.new_tables.is_dir()
     with pytest.raises(StoreError):

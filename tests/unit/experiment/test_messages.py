@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from netwarp.core.errors import SpecError
 from netwarp.core.frozen import to_json
@@ -196,7 +196,6 @@ def test_a_file_that_is_none_is_said_with_its_line(tmp_path: Path, content: str 
         st.text("0123456789.,-eE\n\"' naif", max_size=200).map(lambda text: f"time_s,bytes\n{text}".encode()),
     )
 )
-@settings(deadline=None)
 def test_no_file_does_more_than_be_refused(content: bytes) -> None:
     try:
         rows = read_message_file(content)

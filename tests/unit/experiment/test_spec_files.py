@@ -293,7 +293,7 @@ OTHERS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     st.lists(st.tuples(st.integers(0, len(PIECES) - 1), st.sampled_from([*OTHERS, *PIECES])), min_size=1, max_size=4)
 )

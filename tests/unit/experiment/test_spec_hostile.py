@@ -106,7 +106,7 @@ def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "netwarp", *arguments],
         cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT / "orchestrator")},
-        capture_output=True, text=True, check=False, timeout=60, preexec_fn=limit,
+        capture_output=True, text=True, check=False, timeout=300, preexec_fn=limit,
     )  # fmt: skip
 
 

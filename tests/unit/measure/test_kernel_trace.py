@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from netwarp.captures.native import Rows
 from netwarp.core.types import Cell
@@ -44,7 +44,7 @@ from support.cells import S, two_path_cell
 from support.recorded_cell import MONOTONIC, derive, make_cell, make_directory, write
 
 SCTP_ID, TCP_ID, OTHER_ID = 501, 733, 12
-FUZZ = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ = settings(max_examples=300)
 
 
 def format_file(number: int, fields: list[tuple[str, int]]) -> str:

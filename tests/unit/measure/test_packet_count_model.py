@@ -25,7 +25,7 @@ def packed_one_by_one(total: int, message: int, mtu: int, fragment: int) -> Coun
     return Count(packets, len(sizes))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     total=st.integers(1, 30_000),
     message=st.integers(1, 9000),

@@ -24,7 +24,7 @@ def text_of(levels: list[int], order: list[int] | None = None) -> str:
     return BASE + "".join(factors[number] for number in (order or range(len(factors))))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(counts, st.integers(1, 3), st.integers(0, 2**40))
 def test_a_full_product(levels: list[int], repetitions: int, seed: int) -> None:
     plan = make_plan(spec_of(text_of(levels)), repetitions=repetitions, seed=seed)
@@ -37,7 +37,7 @@ def test_a_full_product(levels: list[int], repetitions: int, seed: int) -> None:
     assert all(from_json(to_json(cell), Cell).id == cell.id for cell in plan.cells)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(counts.filter(bool), st.randoms(use_true_random=False))
 def test_any_order_of_factors_gives_the_same_cells(levels: list[int], random: object) -> None:
     order = list(range(len(levels)))
@@ -49,7 +49,7 @@ def test_any_order_of_factors_gives_the_same_cells(levels: list[int], random: ob
     assert one == other
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(counts.filter(bool), st.data())
 def test_a_filter_takes_nothing_from_the_cells_it_leaves(levels: list[int], data: st.DataObject) -> None:
     spec = spec_of(text_of(levels))
@@ -60,7 +60,7 @@ def test_a_filter_takes_nothing_from_the_cells_it_leaves(levels: list[int], data
     assert some.cells == tuple(cell for cell in everything.cells if cell.factors[f"f{factor}"] == f"{level} s")
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(2, 4), st.integers(1, 4))
 def test_zip_goes_level_by_level(length: int, others: int) -> None:
     text = text_of([length, length, others]) + '[experiment.e]\nfactors = ["f0", "f1", "f2"]\nzip = [["f0", "f1"]]\n'
@@ -69,7 +69,7 @@ def test_zip_goes_level_by_level(length: int, others: int) -> None:
     assert all(cell.factors["f0"] == cell.factors["f1"] for cell in cells)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 4), st.integers(1, 4), st.integers(0, 4))
 def test_a_factor_applies_only_where_it_says(first: int, second: int, applies: int) -> None:
     text = text_of([first, second])
@@ -83,7 +83,7 @@ def test_a_factor_applies_only_where_it_says(first: int, second: int, applies: i
     assert sum(cell.factors["f1"] == "-" for cell in cells) == first - applied
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(1, 10**9), st.integers(1000, 10**12), st.integers(576, 9000), st.integers(1, 400))
 def test_a_queue_of_one_bdp_holds_it(delay_ns: int, rate: int, mtu: int, percent: int) -> None:
     text = BASE.replace('"20 ms"', f'"{delay_ns} ns"').replace('"1 Mbit/s"', f'"{rate} bit/s"')

@@ -9,7 +9,6 @@ from urllib.parse import unquote
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import given as holds_for
 from hypothesis import strategies as st
 from netwarp.core import numbers
@@ -94,7 +93,6 @@ def test_no_difference_without_both() -> None:
     assert difference(1.0, None) is None
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
 @holds_for(
     st.recursive(st.none() | floats | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
 )

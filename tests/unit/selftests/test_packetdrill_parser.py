@@ -145,7 +145,7 @@ PIECES = [line + "\n" for line in SCRIPT.split("\n")]
 PIECES += [*'<>[](){}`%~*+.,|=:"\\-0123456789', "...", "%{", "}%", "/*", "//", " ack ", " win ", "\n", "\x00", "é"]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.one_of(st.text(max_size=200), st.lists(st.sampled_from(PIECES), max_size=40).map("".join)))
 @example("0 f(" + "[" * 100_000)
 @example("0 f(" + "~" * 100_000)
@@ -162,7 +162,7 @@ def test_whatever_the_text_the_answer_is_a_script_or_an_error(text: str) -> None
         assert read.events
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(0, len(SCRIPT) - 1), st.integers(0, len(SCRIPT)), st.text(max_size=3))
 def test_a_damaged_script_too(start: int, length: int, new: str) -> None:
     try:

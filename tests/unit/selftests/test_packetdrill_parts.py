@@ -328,7 +328,7 @@ CUTS = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(CUTS, st.sampled_from(VERSIONS))
 def test_whatever_a_script_it_is_compiled_or_refused(cuts: list[tuple[int, int, str]], version: Version) -> None:
     """And judged, though nothing happened."""

@@ -24,7 +24,7 @@ def test_results_are_in_the_order_of_the_tests() -> None:
 
     def run(number: int, test: Selftest) -> Result:
         if number == 1:
-            assert second.wait(60)
+            assert second.wait(300)
         if number == 2:
             second.set()
         return result(test)
@@ -42,7 +42,7 @@ def test_what_ends_a_run_ends_its_guests(tmp_path: Path, error: type[BaseExcepti
     def run(number: int, test: Selftest) -> Result:
         begun.append(number)
         if number == 2:
-            assert waits.wait(60)
+            assert waits.wait(300)
             raise error
         # a shell with a child: a group, as a guest is
         with guests.running(["sh", "-c", "sleep 1000; true"], tmp_path / f"{number}") as guest:

@@ -30,7 +30,7 @@ def tree(directory: Path) -> dict[str, bytes | None]:
     }
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(form=FORMS, cells=st.dictionaries(st.sampled_from(["", "apps", "capture", "derived/more"]), FILES))
 def test_round_trip(
     tmp_path_factory: pytest.TempPathFactory, form: tuple[Pack, Unpack], cells: dict[str, dict[str, bytes]]
@@ -100,7 +100,7 @@ def test_nothing_is_written_outside(name: str, tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("outside"))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(form=FORMS, data=st.data())
 def test_damaged_archives(
     tmp_path_factory: pytest.TempPathFactory, form: tuple[Pack, Unpack], data: st.DataObject
