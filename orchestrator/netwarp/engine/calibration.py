@@ -27,7 +27,6 @@ from ..measure import calibration
 from ..measure.calibration import (
     ON_THE_WALL_CLOCK,
     VIRTUAL,
-    WALL,
     Budget,
     Probe,
     aqm_probes,
@@ -38,13 +37,14 @@ from ..measure.calibration import (
     over_ipv6,
     profile_probes,
     rule_probes,
+    wall_clock,
 )
 from ..present.pages.calibration import write_calibration_page
 from ..sandbox import SandboxBackend, VirtualBackend
 from ..sandbox.choose import Chosen, choose
 from ..sandbox.virtual import T0_REALTIME_NS, newer_needed
 from ..store import probe_rows as records
-from ..store.init_records import Ready, read_init_log
+from ..store.init_records import Ready, Ticks, read_init_log
 from ..store.manifest import now_utc
 from ..store.ndjson import last
 from ..store.probe_rows import Calibration, Curve, ProbeRow
@@ -281,11 +281,13 @@ def _measure(
 
 def _judge_profile(probe: Probe, cell: CellDir, backend: SandboxBackend) -> tuple[list[ProbeRow], list[Curve]]:
     """A capture that holds nothing to judge gives a row that fails."""
-    ready = last(read_init_log(cell.init_log), Ready)
+    records = read_init_log(cell.init_log)
+    ready = last(records, Ready)
     try:
         if ready is None:
             raise CaptureError(f"calibration: {probe.name}: cell-init never said when T0 was")
-        return judge_profile(probe, cell.root, ready.t0_realtime_ns, WALL if backend.wall_clock else VIRTUAL)
+        clock = wall_clock(last(records, Ticks)) if backend.wall_clock else VIRTUAL
+        return judge_profile(probe, cell.root, ready.t0_realtime_ns, clock)
     except CaptureError as error:
         return [ProbeRow(probe.name, str(error), 1, 0, 0, NOT_COMPLETED, False)], []
 

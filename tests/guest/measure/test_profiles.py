@@ -10,10 +10,10 @@ import pytest
 from netwarp.core.link_types import LinkImpairment
 from netwarp.core.types import Cell, Outcome
 from netwarp.engine.execute import execute
-from netwarp.measure.calibration import VIRTUAL, WALL, Budget, Probe, judge_profile, netem_probes, profile_probes
+from netwarp.measure.calibration import VIRTUAL, Budget, Probe, judge_profile, netem_probes, profile_probes, wall_clock
 from netwarp.present.profile_table import profile_lines
 from netwarp.sandbox import GuestBackend, VirtualBackend
-from netwarp.store.init_records import Ready, read_init_log
+from netwarp.store.init_records import Ready, Ticks, read_init_log
 from netwarp.store.ndjson import last
 from netwarp.store.probe_rows import Curve, ProbeRow
 from netwarp.store.run_dir import RunDir
@@ -35,9 +35,10 @@ def judged(
     if backend.wall_clock and outcome.outcome is Outcome.INVALID:
         return [], []
     assert outcome.outcome is Outcome.COMPLETED, outcome
-    ready = last(read_init_log(run.cell(played.id).init_log), Ready)
+    records = read_init_log(run.cell(played.id).init_log)
+    ready, clock = last(records, Ready), wall_clock(last(records, Ticks)) if backend.wall_clock else VIRTUAL
     assert ready is not None
-    return judge_profile(probe, run.cell(played.id).root, ready.t0_realtime_ns, WALL if backend.wall_clock else VIRTUAL)
+    return judge_profile(probe, run.cell(played.id).root, ready.t0_realtime_ns, clock)
 
 
 def program(checkout: Checkout) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -20,6 +21,7 @@ from netwarp.measure.calibration import (
     netem_probes,
     over_ipv6,
     profile_probes,
+    wall_clock,
 )
 from netwarp.measure.calibration.datagram_judge import judge_ways
 from netwarp.measure.calibration.datagram_probes import (
@@ -43,6 +45,7 @@ from netwarp.measure.calibration.datagrams import (
     run_lengths,
 )
 from netwarp.present.profile_table import profile_table
+from netwarp.store.init_records import Ticks
 from netwarp.store.probe_rows import ProbeRow
 from netwarp.testbed.layout import make_layout
 from support.checkout import ROOT
@@ -202,6 +205,35 @@ def test_on_the_wall_clock_a_queue_that_was_never_full_is_not_judged_and_the_oth
     for taken, ok in ((12, True), (30, True), (11, False), (31, False)):
         rows = [one for one in burst(shape, taken, WALL) if one.quantity.startswith("queue")]
         assert all(one.ok for one in rows) is ok, (taken, rows)
+
+
+def woken(worst_ms: float) -> ProbeClock:
+    """The clock of a cell of which one wake in a hundred was so late, and no other."""
+    return wall_clock(Ticks(20 * MS, 10 * MS, 100, int(worst_ms > 10), int(worst_ms * MS)))
+
+
+def test_a_host_that_stood_still_holds_no_queue_and_no_rate_to_less() -> None:
+    """And each delay as before, in the median. What is late by less than a tick more than was seen is not wrong."""
+    assert wall_clock(None) == woken(0.5) == woken(2) == WALL
+    assert woken(8).once_s == pytest.approx(28e-3)
+    shape = LinkImpairment(one_way_delay_ns=MS, rate_bit_s=10_000_000, queue_packets=20)
+    for taken, ok in ((51, True), (52, False)):  # 35 ms are 29.2 packets: 30 more pass
+        rows = [one for one in burst(shape, taken, woken(15)) if one.quantity.startswith("queue")]
+        assert all(one.ok for one in rows) is ok, (taken, rows)
+    way = made(LinkImpairment(one_way_delay_ns=20 * MS), 1)
+    rows, _ = judge_ways(echoes_of(LinkImpairment(one_way_delay_ns=40 * MS)), (way, way), 0, woken(300))
+    assert not next(row for row in rows if row.quantity == "one-way delay there, median").ok
+
+
+def test_what_a_late_host_sends_at_once_is_no_measure_of_losses() -> None:
+    """30 datagrams in one instant are more than a queue of 20 holds, 10 are not."""
+    shape = LinkImpairment(one_way_delay_ns=MS, rate_bit_s=1_000_000, queue_packets=20)
+    for at_once, rows_are in ((30, "INVALID: losses there: this host sent 29 "), (10, f"loss there of {COUNT} ")):
+        way = made(shape, 1)
+        together = np.where(np.arange(COUNT) < at_once, way.sent_ns[0], way.sent_ns)
+        sent = replace(way, sent_ns=together)
+        found, _ = judge_ways(echoes_of(shape), (sent, sent), 0, WALL)
+        assert [row.quantity for row in found if row.quantity.startswith(rows_are)]
 
 
 def test_a_rate_off_by_a_thousandth_does_not_pass() -> None:

@@ -2,7 +2,7 @@
 
 from .aqm import aqm_probes
 from .buckets import bucket_probes
-from .datagram_judge import VIRTUAL, WALL, ProbeClock, judge_profile
+from .datagram_judge import VIRTUAL, WALL, ProbeClock, judge_profile, wall_clock
 from .datagram_probes import ON_THE_WALL_CLOCK, Budget, generic_probes, netem_probes, over_ipv6, profile_probes
 from .datagrams import Probe
 from .rules import rule_probes
@@ -22,4 +22,5 @@ __all__ = [
     "over_ipv6",
     "profile_probes",
     "rule_probes",
+    "wall_clock",
 ]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from ...captures.native import Floats
 from ...core.link_types import LinkImpairment
 from ...core.numbers import given
+from ...store.init_records import Ticks
 from ...store.probe_rows import Curve, ProbeRow
 from ...testbed.netem import overtakers
 from .aqm import judge_aqm
@@ -39,16 +40,27 @@ CURVE_POINTS = 101
 
 @dataclass(frozen=True, slots=True)
 class ProbeClock:
-    """The clock of the back end. late_s: by how much a time may be late: in virtual time the granularity of timers,
-    otherwise the host's lateness.
+    """The clock of the back end. late_s: by how much times may be late: in virtual time the granularity of timers,
+    otherwise the host's lateness. once_s: a few of them.
     """
 
     late_s: float
+    once_s: float
 
 
-VIRTUAL = ProbeClock(late_s=10e-6)
-WALL = ProbeClock(late_s=10e-3)
-"""A cell that is later than this is INVALID already (WALL_LATENESS_NS)."""
+VIRTUAL = ProbeClock(late_s=10e-6, once_s=10e-6)
+WALL = ProbeClock(late_s=10e-3, once_s=10e-3)
+"""A cell that is later than this at an event, or at one wake in 50, is INVALID already (WALL_LATENESS_NS)."""
+CALM_NS = 2_000_000
+
+
+def wall_clock(ticks: Ticks | None) -> ProbeClock:
+    """The wall clock of a cell whose wakes were so late. The host that wakes it late stood still for as long, and for
+    up to one tick more, and what was due then came late by as much.
+    """
+    if ticks is None or ticks.worst_ns <= CALM_NS:
+        return WALL
+    return replace(WALL, once_s=max(WALL.once_s, (ticks.worst_ns + ticks.every_ns) / 1e9))
 
 
 def judge_profile(
@@ -75,7 +87,10 @@ def judge_ways(
     for name, way, shape in zip(("there", "back"), ways, (link.forward, link.backward), strict=True):
         if kind == "echoes":
             rows += _delays(probe, name, way, shape, clock)
-            if not link.forward.corrupt_ratio:
+            if clock is not VIRTUAL and (at_once := _waiting(way, shape)) > _room(shape):
+                sent = f"this host sent {at_once} more at once than can be sent on, and the queue does not hold them"
+                rows.append(ProbeRow.of(probe.name, f"INVALID: losses {name}: {sent}", 1, None, 0, "completed"))
+            elif not link.forward.corrupt_ratio:
                 rows += losses(probe, name, way, shape)
             elif name == "there":
                 rows += altered(probe, way, shape)
@@ -99,15 +114,33 @@ def _extra_s(shape: LinkImpairment) -> float:
     return 0.0 if shape.queue_bytes is not None else sending_ns(shape, PROBE_BYTES) / 1e9
 
 
+def _waiting(way: Way, shape: LinkImpairment) -> int:
+    """The most datagrams that have to wait at once, by when they were sent: a host that stood still sends together all
+    that were due meanwhile.
+    """
+    each_ns, wait_ns, longest_ns = sending_ns(shape, PROBE_BYTES), 0, 0
+    for gap_ns in np.diff(way.sent_ns):
+        wait_ns = max(0, wait_ns + each_ns - int(gap_ns))
+        longest_ns = max(longest_ns, wait_ns)
+    return -(-longest_ns // each_ns) if each_ns else 0
+
+
+def _room(shape: LinkImpairment) -> float:
+    """The number of datagrams that its queue holds."""
+    if shape.queue_bytes is not None:
+        return shape.queue_bytes // (PROBE_BYTES + shape.header_bytes)
+    return math.inf if shape.queue_packets is None else shape.queue_packets
+
+
 def _delays(probe: Probe, name: str, way: Way, shape: LinkImpairment, clock: ProbeClock) -> Iterator[ProbeRow]:
     measured, expected = way.delays_s - _extra_s(shape), delays_of(shape)
     count = len(measured)
 
-    def delay_row(what: str, configured_s: float, measured_s: float, bound_s: float) -> ProbeRow:
+    def delay_row(
+        what: str, configured_s: float, measured_s: float, bound_s: float, late_s: float = clock.late_s
+    ) -> ProbeRow:
         value = float(measured_s) if count else None
-        return ProbeRow.of(
-            probe.name, f"one-way delay {name}, {what}", configured_s, value, bound_s + clock.late_s, "s"
-        )
+        return ProbeRow.of(probe.name, f"one-way delay {name}, {what}", configured_s, value, bound_s + late_s, "s")
 
     if not expected.width_s:
         yield delay_row("least", expected.mean_s, measured.min(initial=np.inf), 0.0)
@@ -118,7 +151,8 @@ def _delays(probe: Probe, name: str, way: Way, shape: LinkImpairment, clock: Pro
         return
     mean, deviation = (measured.mean(), measured.std()) if count else (0.0, 0.0)
     yield delay_row("mean", expected.mean_s, mean, expected.mean_bound_s(count))
-    yield delay_row("standard deviation", expected.deviation_s, deviation, expected.deviation_bound_s(count))
+    bound_s = expected.deviation_bound_s(count)
+    yield delay_row("standard deviation", expected.deviation_s, deviation, bound_s, clock.once_s)
     distance = expected.distance(measured, clock.late_s) if count else None
     yield ProbeRow.of(
         probe.name, f"delays {name}, distance from the distribution", 0, distance, distance_bound(count), "ratio"
@@ -170,7 +204,7 @@ def _queue(probe: Probe, name: str, way: Way, shape: LinkImpairment, clock: Prob
         yield ProbeRow.of(probe.name, quantity, 1, None, 0, "completed")
         return
     # how many packets leave in the time by which any time may be late; in virtual time not one
-    slack = 0 if clock is VIRTUAL else math.ceil(rate * clock.late_s / 8 / float(sizes.mean()))
+    slack = 0 if clock is VIRTUAL else math.ceil(rate * clock.once_s / 8 / float(sizes.mean()))
     if shape.queue_bytes is None:
         inside = np.cumsum(came) - came - gone - 1
         limit, unit = float(shape.queue_packets or 0), "packets"
@@ -190,7 +224,7 @@ def _queue(probe: Probe, name: str, way: Way, shape: LinkImpairment, clock: Prob
     first = 1 if shape.queue_bytes is None else 2  # the first two of a token bucket come together
     bits, took = 8 * float(sizes[came][first:].sum()), (int(leaves[-1]) - int(leaves[first - 1])) / 1e9
     yield ProbeRow.of(
-        probe.name, f"rate {name} ({shape.layer})", rate, bits / took, rate * 2 * clock.late_s / took, "bit/s"
+        probe.name, f"rate {name} ({shape.layer})", rate, bits / took, rate * 2 * clock.once_s / took, "bit/s"
     )
     if shape.queue_bytes is None:
         largest = float(way.ip_bytes[came].max())
@@ -208,7 +242,7 @@ def _rates(probe: Probe, way: Way, t0_ns: int, clock: ProbeClock) -> Iterator[Pr
         inside = leaves[(leaves > since) & (leaves < end)]
         took = float(inside[-1] - inside[0]) / 1e9 if len(inside) > 1 else math.nan
         bits = 8.0 * probe.cell.links[0].mtu_bytes * (len(inside) - 1)
-        bound, before = max(rate, before) * 2 * clock.late_s / took, rate
+        bound, before = max(rate, before) * 2 * clock.once_s / took, rate
         quantity = f"rate there from {given(since / 1e9)} s on"
         yield ProbeRow.of(probe.name, quantity, rate, bits / took if len(inside) > 1 else None, bound, "bit/s")
 
