@@ -150,7 +150,7 @@ class Run:
         for name in names:
             command += ["-e", name]
         env = {**os.environ, "HOME": str(self.result.directory)}
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, env=env)
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300, env=env)
         return [line.split("\t") for line in done.stdout.splitlines()]
 
     def times(self, capture: str, show: str) -> list[int]:

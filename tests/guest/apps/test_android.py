@@ -75,7 +75,7 @@ def test_they_are_static_programs_for_arm64(arm64: Path, name: str) -> None:
 )
 def test_without_libsctp_they_refuse_what_needs_it(arm64: Path, program: str, arguments: list[str], said: str) -> None:
     command = ["qemu-aarch64-static", str(arm64 / program), "--protocol", "sctp", "--port", "5001", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 2, done
     assert said in done.stderr and "built without" in done.stderr
 

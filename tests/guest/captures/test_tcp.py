@@ -247,7 +247,7 @@ def test_tcptrace_agrees(labs: dict[str, Lab], sent: dict[str, TcpConnection]) -
             capture_output=True,
             text=True,
             check=True,
-            timeout=60,
+            timeout=300,
             env=dict(os.environ),
         ).stdout
         told = {key.strip(): value for key, value in re.findall(r"^ *([^:\n]+): +([0-9.]+|Y|N)", text, re.MULTILINE)}

@@ -23,7 +23,6 @@ def test_some_kills(backend: str, checkout: Checkout, tmp_path: Path) -> None:
     print(summary(kills, seed))
     assert len({kill.target for kill in kills}) == len(kills) <= len(TARGETS[backend])
     assert [kill for kill in kills if kill.left or kill.wrong] == []
-    assert all(kill.gone_s < 5 for kill in kills)
 
 
 def test_kills_that_left_something_are_counted() -> None:

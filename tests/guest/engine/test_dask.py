@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -28,12 +29,13 @@ from support.chain_kit import (
     same,
     tables,
     two_paths,
+    unless_too_late,
     written,
 )
-from support.killable import family
+from support.killable import family, parent
 
 DELAYS = ["10 ms", "20 ms", "30 ms"]
-READY_S = 60
+READY_S = 300
 
 
 @pytest.fixture(scope="module")
@@ -80,16 +82,18 @@ def test_a_cluster_of_its_own(checkout: Checkout, spec: Path, local: Path, tmp_p
     """Equal bytes; a worker of it that is killed is replaced; nothing is left of it."""
     run = tmp_path / "x"
     process = checkout.start("run", spec, "--out", run, "--no-report", "--executor", "dask", "--jobs", 2, cwd=tmp_path)
-    guest = await_guest(process)
-    os.kill(parent_of(guest), signal.SIGKILL)
+    kill_worker(process)
     done = ended(process).ok()
     assert done.err == "" or "Traceback" not in done.err, done.err
     equal(run, local)
     nothing_left(tmp_path, run=run)
 
 
-def parent_of(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+def kill_worker(process: subprocess.Popen[str], *below: int) -> None:
+    """kill -9 of the worker that runs a guest; another one where that guest has just ended."""
+    while (worker := parent(await_guest(process, *below))) not in (*below, *family(process.pid)):
+        pass
+    os.kill(worker, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
@@ -107,6 +111,7 @@ def test_ended_in_the_middle(number: int, checkout: Checkout, spec: Path, local:
     else:
         process.send_signal(number)
     done = ended(process)
+    unless_too_late(done)
     assert done.status == (130 if number == signal.SIGINT else -signal.SIGKILL), done
     assert "Traceback" not in done.err
     nothing_left(tmp_path, run=run if number == signal.SIGINT else None)
@@ -155,18 +160,18 @@ def cluster(checkout: Checkout, tmp_path: Path) -> Iterator[Cluster]:
 
         said = place / "scheduler.json"
         start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(said))
-        until = time.monotonic() + READY_S
-        while not said.exists() or not said.read_text():
+        until, address = time.monotonic() + READY_S, ""
+        while not address:
             assert time.monotonic() < until
             time.sleep(0.05)
+            with contextlib.suppress(FileNotFoundError, ValueError):  # or half-written
+                address = json.loads(said.read_text())["address"]
         workers = [
             start("worker", "--scheduler-file", str(said), "--nthreads", "1", "--no-nanny", "--no-dashboard",
                   "--local-directory", str(place / f"w{number}"))
             for number in range(2)
         ]  # fmt: skip
-        import json
-
-        yield Cluster(json.loads(said.read_text())["address"], workers, place)
+        yield Cluster(address, workers, place)
 
 
 def test_workers_without_kernel_and_programs(
@@ -177,8 +182,7 @@ def test_workers_without_kernel_and_programs(
     process = checkout.start(
         "run", spec, "--out", run, "--no-report", "--executor", f"dask:{cluster.address}", cwd=tmp_path
     )
-    guest = await_guest(process, *(worker.pid for worker in cluster.workers))
-    os.kill(parent_of(guest), signal.SIGKILL)
+    kill_worker(process, *(worker.pid for worker in cluster.workers))
     ended(process).ok()
     equal(run, local)
     assert sum(worker.poll() is None for worker in cluster.workers) == 1
@@ -204,7 +208,7 @@ def test_interrupted_on_a_cluster(checkout: Checkout, tmp_path: Path, cluster: C
         )
         await_guest(process, *(worker.pid for worker in cluster.workers))
         process.send_signal(number)
-        done = ended(process, timeout_s=60)
+        done = ended(process, timeout_s=300)
         assert done.status == (130 if number == signal.SIGINT else -signal.SIGKILL), done
         until = time.monotonic() + READY_S
         while left := [pid for worker in cluster.workers for pid in guests_below(worker.pid)]:

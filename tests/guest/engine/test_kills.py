@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from netwarp.core.types import Outcome
 from support.chain_kit import (
+    TRIES,
     Checkout,
     all_completed,
     captures,
@@ -27,6 +29,7 @@ from support.chain_kit import (
     same,
     tables,
     two_paths,
+    unless_too_late,
     written,
 )
 
@@ -136,8 +139,9 @@ def test_guests_killed_at_any_moment(
         while process.poll() is None:
             killed_after(process, moments.uniform(0, wall_s / 6), 0)
             if (alive := [pid for pid in guests(process.pid) if pid not in victims]) and len(victims) < KILLS_OF_GUESTS:
-                victims.add(moments.choice(alive))
-                os.kill(max(victims & set(alive)), signal.SIGKILL)
+                victims.add(victim := moments.choice(alive))
+                with contextlib.suppress(ProcessLookupError):  # it has just ended
+                    os.kill(victim, signal.SIGKILL)
         done = ended(process)
         failed = {cell_id: o for cell_id, o in outcomes(run).items() if o.outcome is not Outcome.COMPLETED}
         # a guest may have been killed after it had powered off: then its cell is complete
@@ -161,16 +165,20 @@ def test_workers_ended_at_any_moment(
 ) -> None:
     """What was under way runs again in another worker, and the run ends as if nothing had been."""
     reference, wall_s = undisturbed
-    run = tmp_path / "x"
-    process = checkout.start("run", spec, "--out", run, "--jobs", 2, cwd=tmp_path)
-    ends = 0
-    while process.poll() is None and ends < 2:
-        killed_after(process, moments.uniform(0, wall_s / 4), 0)
-        if working := [pid for pid in children(process.pid) if guests_of(pid)]:
-            os.kill(moments.choice(working), number)
-            ends += 1
-    done = ended(process).ok()
-    assert done.err.count("a worker process was killed") >= 1, done
+    for attempt in range(TRIES):
+        run = tmp_path / f"x{attempt}"
+        process = checkout.start("run", spec, "--out", run, "--jobs", 2, cwd=tmp_path)
+        ends = 0
+        while process.poll() is None and ends < 2:
+            killed_after(process, moments.uniform(0, wall_s / 2**attempt / 4), 0)
+            if working := [pid for pid in children(process.pid) if guests_of(pid)]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(moments.choice(working), number)
+                    ends += 1
+        done = ended(process).ok()
+        if "a worker process was killed" in done.err:
+            break  # else the machine has become quieter, and the run was over before
+    assert "a worker process was killed" in done.err, done
     all_completed(run)
     same(tables(run), tables(reference))
     same(captures(run), captures(reference))
@@ -180,17 +188,20 @@ def test_workers_ended_at_any_moment(
 
 def test_a_cell_under_which_every_worker_dies(checkout: Checkout, spec: Path, tmp_path: Path) -> None:
     """It alone FAILED, with the reason; a resume runs it again."""
-    run = tmp_path / "x"
-    process = checkout.start("run", spec, "--out", run, "--jobs", 2, cwd=tmp_path)
-    deadly = ""
-    while process.poll() is None:
-        for pid in children(process.pid):
-            cells = [path.name for guest in guests_of(pid) if (path := working_directory(guest)) is not None]
-            deadly = deadly or next(iter(cells), "")
-            if deadly and deadly in cells:
-                os.kill(pid, signal.SIGKILL)
-                time.sleep(0.05)
-    done = ended(process)
+    for attempt in range(TRIES):
+        run, deadly = tmp_path / f"x{attempt}", ""
+        process = checkout.start("run", spec, "--out", run, "--jobs", 2, cwd=tmp_path)
+        while process.poll() is None:
+            for pid in children(process.pid):
+                cells = [path.name for guest in guests_of(pid) if (path := working_directory(guest)) is not None]
+                deadly = deadly or next(iter(cells), "")
+                if deadly and deadly in cells:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                    time.sleep(0.05)
+        done = ended(process)
+        if done.status:
+            break  # else this machine did not look while that cell ran for the third time
     assert done.status == 1, done
     (failed,) = [cell_id for cell_id, o in outcomes(run).items() if o.outcome is not Outcome.COMPLETED]
     assert failed == deadly and len(outcomes(run)) == 2 * len(DELAYS)
@@ -211,6 +222,7 @@ def test_interrupted(
         assert process.poll() is None
     os.killpg(process.pid, number)  # as a terminal does
     done = ended(process)
+    unless_too_late(done)
     kept = {path: path.stat().st_mtime_ns for path in run.glob("cells/*/*")}
     assert done.status == 130, done
     assert "Traceback" not in done.err
@@ -250,7 +262,7 @@ def test_a_cell_of_an_hour_is_interrupted_at_once(checkout: Checkout, tmp_path: 
     while not guests(process.pid):
         assert process.poll() is None
     process.send_signal(signal.SIGTERM)
-    done = ended(process, timeout_s=60)
+    done = ended(process, timeout_s=300)
     assert done.status == 130, done
     assert outcomes(tmp_path / "x") == {}
     nothing_left(tmp_path, run=tmp_path / "x")
@@ -283,10 +295,11 @@ def test_two_runs_at_once_in_one_directory(checkout: Checkout, spec: Path, tmp_p
     first = checkout.start("run", spec, "--out", run, "--jobs", 1, cwd=tmp_path)
     while not guests(first.pid):
         assert first.poll() is None
+    first.send_signal(signal.SIGSTOP)  # however late the second comes
     for more in ([], ["--resume"]):
         second = checkout.run("run", spec, "--out", run, *more, cwd=tmp_path)
         assert second.status == 1
         assert second.err == f"netwarp: {run}: another netwarp is running in this directory\n"
-    assert first.poll() is None
+    first.send_signal(signal.SIGCONT)
     assert ended(first).status == 0
     all_completed(run)

@@ -40,7 +40,7 @@ def tshark(capture: Path, kind: int, tmp_path: Path) -> list[float]:
     plain.write_bytes(unpacked(capture.read_bytes()))
     said = subprocess.run(
         ["tshark", "-r", plain, "-Y", f"sctp.chunk_type == {kind}", "-T", "fields", "-e", "frame.time_epoch"],
-        capture_output=True, text=True, check=True, timeout=60,
+        capture_output=True, text=True, check=True, timeout=300,
     ).stdout  # fmt: skip
     return [float(line.partition(".")[0]) - T0_S + float("0." + line.partition(".")[2]) for line in said.split()]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from netwarp.core.types import Outcome
-from support.chain_kit import Checkout, in_a_guest, python_in_a_guest
+from support.chain_kit import Checkout, in_a_guest, in_time, python_in_a_guest
 from support.chain_packets import way_of
-from support.run_files import CellFiles, RunFiles, load_run
+from support.run_files import CellFiles, load_run
 from support.specs import two_hosts
 
 SPEC = two_hosts(
@@ -43,14 +43,6 @@ def spec(tmp_path: Path) -> Path:
     return path
 
 
-def one_cell(run: RunFiles) -> CellFiles:
-    """The only one: whole, or late and otherwise whole."""
-    (cell,) = run.cells.values()
-    outcome = cell.outcome
-    assert outcome.outcome is Outcome.COMPLETED or "late" in outcome.reason, outcome
-    return cell
-
-
 def assert_exact(cell: CellFiles) -> None:
     """Against both captures: what the rules name is lost or comes twice, nothing else; the programs counted that."""
     way = way_of(cell, "a")
@@ -71,20 +63,25 @@ def assert_exact(cell: CellFiles) -> None:
 
 
 def test_in_a_guest_on_the_wall_clock(checkout: Checkout, spec: Path, tmp_path: Path) -> None:
-    done = checkout.run("run", spec, "--backend", "guest", "--no-report", "--out", tmp_path / "run", cwd=tmp_path)
-    assert done.status in (0, 1), done
-    assert_exact(one_cell(load_run(tmp_path / "run")))
+    def play(place: Path) -> CellFiles:
+        done = checkout.run("run", spec, "--backend", "guest", "--no-report", "--out", place, cwd=tmp_path)
+        assert done.status in (0, 1), done
+        return load_run(place).cell()
+
+    assert_exact(in_time(play, tmp_path))
 
 
 def test_in_namespaces_of_root(kernel: Path, checkout: Checkout, spec: Path, tmp_path: Path) -> None:
     """This machine's kernel may lack netem: a guest is the machine, and netwarp its root."""
-    done = in_a_guest(
-        kernel, checkout, tmp_path / "guest", "run", str(spec), "--backend", "netns", "--no-report",
-        "--out", "/run/cell/run",
-    )  # fmt: skip
-    said = (done.directory / "netwarp.out").read_text() + (done.directory / "netwarp.err").read_text()
-    assert (done.directory / "run").is_dir(), said
-    assert_exact(one_cell(load_run(done.directory / "run")))
+
+    def play(place: Path) -> CellFiles:
+        command = ("run", str(spec), "--backend", "netns", "--no-report", "--out", "/run/cell/run")
+        done = in_a_guest(kernel, checkout, place, *command)
+        said = (done.directory / "netwarp.out").read_text() + (done.directory / "netwarp.err").read_text()
+        assert (done.directory / "run").is_dir(), said
+        return load_run(done.directory / "run").cell()
+
+    assert_exact(in_time(play, tmp_path))
 
 
 def test_a_root_of_a_user_namespace_alone_is_told_why_not(

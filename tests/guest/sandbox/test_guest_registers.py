@@ -15,6 +15,6 @@ SOURCE = Path(__file__).with_name("guest_registers.c")
 
 def test_processes_threads_and_signal_handlers_keep_their_registers(kernel: Path, tmp_path: Path) -> None:
     subprocess.run(["gcc", "-O1", "-static", "-pthread", "-o", tmp_path / "init", SOURCE], check=True)
-    subprocess.run(guest_command(kernel, tmp_path), check=True, timeout=60)
+    subprocess.run(guest_command(kernel, tmp_path), check=True, timeout=300)
     said = [line for line in (tmp_path / "console.txt").read_text().splitlines() if line.startswith("@")]
     assert said == ["@kept 1203 of 1203"]

@@ -99,7 +99,7 @@ def answers(kernel: KernelBuild, tmp_path_factory: pytest.TempPathFactory) -> di
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )  # fmt: skip
     lines = [line[1:] for line in guest.stdout.splitlines() if line.startswith("@")]

@@ -15,6 +15,7 @@ import pytest
 from netwarp.sandbox.privileges import User, foreign_owner, hand_over, take_back, unprivileged
 from support.chain_kit import (
     STANDS,
+    TRIES,
     Checkout,
     all_completed,
     captures,
@@ -104,14 +105,17 @@ def test_a_program_for_root_alone_is_run_by_root(mode: int, uid: int, checkout: 
     shutil.copy("/bin/sh", open_place / "bin" / "sh")
     assert User(NOBODY, NOBODY).may_run(open_place / "bin" / "sh") is (uid != 0)
     spec = written(open_place / "spec.toml", PROGRAM.format(program=open_place / "bin" / "sh"))
-    process = checkout.start("run", spec, "--no-report", "--out", open_place / "x", cwd=open_place)
-    seen = set()
-    while process.poll() is None:
-        for pid in guests(process.pid):
-            with contextlib.suppress(OSError):
-                seen.add(os.stat(f"/proc/{pid}").st_uid)
-    ended(process).ok()
-    all_completed(open_place / "x")
+    seen: set[int] = set()
+    for number in range(TRIES):
+        process = checkout.start("run", spec, "--no-report", "--out", open_place / f"x{number}", cwd=open_place)
+        while process.poll() is None:
+            for pid in guests(process.pid):
+                with contextlib.suppress(OSError):
+                    seen.add(os.stat(f"/proc/{pid}").st_uid)
+        ended(process).ok()
+        all_completed(open_place / f"x{number}")
+        if seen:
+            break  # else this machine did not look while there was a guest
     assert uid in seen and (uid == NOBODY or seen == {0})
 
 
@@ -165,7 +169,7 @@ def test_names_that_are_no_user_are_refused(program: str, user: str, tmp_path: P
     written(tmp_path / "init", "").chmod(0o755)
     more = ["--kernel", "/bin/true", "--seed", "1"] if program == "guest-exec" else []
     command = [str(ROOT / "build" / "bin" / program), "--dir", str(tmp_path), *more, "--user", user]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 2, done
     assert "--user" in done.stderr
 

@@ -22,7 +22,7 @@ from support.cell_init_kit import MS, read_pcap
 from support.chain_kit import STANDS, Checkout, nothing_left, written
 from support.run_files import records
 
-ANSWER_S = 60
+ANSWER_S = 300
 ROWS, COLUMNS = 33, 101
 
 

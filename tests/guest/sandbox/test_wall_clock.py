@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -10,11 +11,12 @@ import time
 from pathlib import Path
 
 import pytest
-from netwarp.core.types import Outcome
 from netwarp.sandbox.privileges import User
 from support.chain_kit import (
+    LATE,
     STANDS,
     TCP_OR_SCTP,
+    TRIES,
     Checkout,
     copy_checkout,
     ended,
@@ -40,8 +42,7 @@ def test_guest(checkout: Checkout, spec: Path, tmp_path: Path) -> None:
     done = checkout.run("run", spec, "--backend", "guest", "--no-report", "--out", tmp_path / "run", cwd=tmp_path)
     assert done.status in (0, 1), done
     run = load_run(tmp_path / "run")
-    for cell in run.cells.values():
-        cell.late()
+    in_time = [cell for cell in run.cells.values() if not cell.late()]
     cell = run.cell(protocol="sctp")
     environment = cell.environment
     assert environment["backend"] == "guest"
@@ -50,7 +51,7 @@ def test_guest(checkout: Checkout, spec: Path, tmp_path: Path) -> None:
     assert abs(ready["t0_realtime_ns"] - 1_700_000_000_000_000_000) > 10**15, "the host's own clock"
     if done.status == 0:
         assert all(0.5e6 < metrics["goodput_bit_s"] < 4e6 for _, metrics in run.measured())
-    for cell in run.cells.values():  # however late: what the kernel charged the programs with
+    for cell in in_time:  # what the kernel charged the programs with
         cpu_ns = {record["id"]: record["cpu_ns"] for record in cell.init("exit")}
         assert set(cpu_ns) == {"bulk.sender", "bulk.receiver"}
         assert all(0 < took < 3_000_000_000 for took in cpu_ns.values()), cpu_ns
@@ -59,24 +60,39 @@ def test_guest(checkout: Checkout, spec: Path, tmp_path: Path) -> None:
         assert 0 < metrics["receiver_cpu_per_byte_s"] < 1e-5
 
 
+def is_ready(run: Path) -> bool:
+    """Whether the run's cell has been set up."""
+    with contextlib.suppress(FileNotFoundError):  # it is in its place by now
+        return any('"ready"' in log.read_text() for log in run.glob("cells/.partial/*/init.ndjson"))
+    return False
+
+
 def test_a_host_that_takes_the_processor_away_is_noticed(checkout: Checkout, tmp_path: Path) -> None:
     """Half a second in the middle of a cell in which no step falls due: INVALID, and why."""
     spec = written(tmp_path / "spec.toml", STEADY)
-    run = tmp_path / "run"
-    process = checkout.start(
-        "run", spec, "--backend", "guest", "--no-report", "--where", "protocol=tcp", "--out", run, cwd=tmp_path
-    )
-    while not any('"ready"' in log.read_text() for log in run.glob("cells/.partial/*/init.ndjson")):
-        assert process.poll() is None, ended(process)
-    time.sleep(1)  # into the cell's three seconds
-    (guest,) = guests(process.pid)
-    os.kill(guest, signal.SIGSTOP)
-    time.sleep(0.5)
-    os.kill(guest, signal.SIGCONT)
-    done = ended(process)
+    for number in range(TRIES):
+        run = tmp_path / f"run{number}"
+        process = checkout.start(
+            "run", spec, "--backend", "guest", "--no-report", "--where", "protocol=tcp", "--out", run, cwd=tmp_path
+        )
+        while process.poll() is None and not is_ready(run):
+            pass
+        time.sleep(1)  # into the cell's three seconds
+        began_ns, stopped = time.time_ns(), guests(process.pid)
+        for guest in stopped:
+            os.kill(guest, signal.SIGSTOP)
+            time.sleep(0.5)
+            os.kill(guest, signal.SIGCONT)
+        ended_ns = time.time_ns()
+        done = ended(process)
+        cell = load_run(run).cell()
+        t0_ns = cell.init("ready")[0]["t0_realtime_ns"]
+        if stopped and t0_ns < began_ns and ended_ns < t0_ns + 3_000_000_000:
+            break
+    else:
+        pytest.skip(LATE)
     assert done.status == 1, done
-    cell = load_run(run).cell()
-    assert cell.outcome.outcome is Outcome.INVALID, cell.outcome
+    assert "timeline between steps" in cell.late()
     environment = cell.environment
     (between,) = [check for check in environment["checks"] if check["check"] == "timeline between steps"]
     assert not between["ok"]
@@ -119,7 +135,7 @@ def test_netns_in_a_guest_of_an_ordinary_user(
     arguments = ("-m", "netwarp", command[0], str(spec), *command[1:], "--out", "/run/cell/made", *more)
     done = python_in_a_guest(kernel, theirs, place, *arguments, user=f"{NOBODY}:{NOBODY}")
     said = (place / "netwarp.out").read_text() + (place / "netwarp.err").read_text()
-    exits = [record["status"] for record in done.records("exit")]
-    assert exits == [0] or "late" in said, (said, done.console)
+    late = command[0] == "run" and any(cell.late() for cell in load_run(place / "made").cells.values())
+    assert [record["status"] for record in done.records("exit")] == [int(late)], (said, done.console)
     assert {path.lstat().st_uid for path in (place / "made").rglob("*")} == {NOBODY}
     assert list((place / "made").rglob("*.pcap*")), said

@@ -44,7 +44,7 @@ def test_one_round_of_the_executor(checkout: Checkout, tmp_path: Path) -> None:
         loop, count = re.subn(pattern, lambda _, new=new: new, loop)  # type: ignore[misc]
         assert count == 1
     environment = {**checkout.environment(tmp_path), "PATH": os.environ["PATH"]}
-    subprocess.run([sys.executable, "-c", loop], cwd=tmp_path, env=environment, check=True, timeout=200)
+    subprocess.run([sys.executable, "-c", loop], cwd=tmp_path, env=environment, check=True, timeout=300)
     (entry,) = json.loads((tmp_path / "web" / "results.json").read_text())
     assert (entry["executor"], entry["branch"]) == ("netwarp-uml", "net-next-2026-08-20--15-00")
     name = entry["url"].rpartition("/")[2]

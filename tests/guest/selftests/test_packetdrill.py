@@ -66,7 +66,7 @@ CALLS = """\
 
 @pytest.fixture
 def bench(checkout: Checkout) -> Bench:
-    return Bench(checkout.kernel, 1, 120)
+    return Bench(checkout.kernel, 1, 600)
 
 
 def run(

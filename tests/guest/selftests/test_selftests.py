@@ -50,7 +50,7 @@ def bench(checkout: Checkout, tmp_path: Path) -> Bench:
         (tests / "net" / name).chmod(0o755)
     (tests / "net" / "lib.sh").write_text(LIB)
     (tmp_path / "packages").mkdir()
-    return Bench(checkout.kernel, tmp_path / "packages", tests, 1, 120)
+    return Bench(checkout.kernel, tmp_path / "packages", tests, 1, 600)
 
 
 def run(bench: Bench, name: str, place: Path, limit_s: int = 1000) -> Result:
