@@ -44,8 +44,10 @@ def test_tcp_and_sctp_with_loss(checkout: Checkout, tmp_path: Path) -> None:
     for protocol in ("tcp", "sctp"):
         cell = run.cell(protocol=protocol)
         environment = cell.environment
-        cell.late()
+        late = cell.late()
         assert environment["kernel"]["kernel"] == KERNEL.release
+        if late:
+            continue
         summary = cell.summary("bulk.receiver")
         assert (summary["unique_bytes"], summary["corrupt_bytes"]) == (300_000, 0)
         last = environment["network"]["qdiscs"][-3:]
