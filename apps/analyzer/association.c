@@ -148,6 +148,18 @@ static void settle_answer(struct nwa *a, struct flow *f, uint8_t direction, uint
 	}
 }
 
+/*
+ * Whether the cookie was too old: the initiator asks again with its own numbers, and is answered with others
+ * (RFC 9260 5.2.6).
+ */
+static bool refused(const struct flow *f, const struct association_hint *hint)
+{
+	const struct half *h = f->half;
+
+	return hint->first_type == CHUNK_ERROR && f->initiator_known && !h[0].highest && !h[0].highest_ack &&
+	       !h[1].highest && !h[1].highest_ack;
+}
+
 static struct flow *make(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,
 			 const struct association_hint *hint, uint8_t direction)
 {
@@ -240,7 +252,9 @@ struct flow *association_of(struct nwa *a, const struct packet *p, uint32_t path
 	}
 	if (answer && hint->has_init_tag && !f->talked)
 		take_answer(a, f, *direction, hint);
-	if (hint->first_type != CHUNK_INIT && !answer) {
+	if (refused(f, hint)) {
+		f->talked = false;
+	} else if (hint->first_type != CHUNK_INIT && !answer) {
 		if (!f->talked && f->offers)
 			settle_answer(a, f, *direction, hint->tag);
 		f->talked = true;

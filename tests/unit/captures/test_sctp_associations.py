@@ -10,6 +10,7 @@ import pytest
 from netwarp.captures import read_captures
 from netwarp.captures.native import NONE
 from netwarp.captures.sctp import analyze_sctp
+from netwarp.captures.sctp.settings import infer_settings
 from support.captures import (
     ISN,
     T,
@@ -116,6 +117,31 @@ def test_of_several_init_acks_the_cookie_tells_which_counts(taken: int, tmp_path
     assert capture.flows["tag"][0].tolist() == [11, tag]
     totals = analyze_sctp(capture, 0).totals
     assert (totals["messages"], totals["acknowledged_unseen_chunks"]) == (3, 0)
+
+
+def test_an_init_after_a_stale_cookie_is_of_the_same_association(tmp_path: Path) -> None:
+    """The initiator asks again with its own tag and TSN; the answer has others (RFC 9260 5.2.6). Found by explored
+    schedules (net/sctp of Linux 6.12 with five COOKIE ECHOs lost).
+    """
+    stale = chunk(9, cause(3, struct.pack("!I", 37_488_750)))
+    packets = [
+        *association()[:3],
+        sctp(11, stale, back=True),
+        sctp(0, init_chunk(11, ISN)),
+        sctp(11, init_chunk(33, 500_000, ack=True), back=True),
+        sctp(33, chunk(10, b"cookie")),
+        sctp(11, chunk(11), back=True),
+        sctp(33, data_chunk(ISN)),
+        sctp(11, sack_chunk(ISN), data_chunk(500_000), back=True),
+        sctp(33, sack_chunk(500_000)),
+    ]
+    capture = read(tmp_path, pcap(timed(packets)))
+    assert len(capture.flows) == 1
+    assert (capture.flows["tag"][0].tolist(), capture.flows["base"][0].tolist()) == ([11, 33], [ISN, 500_000])
+    for direction in (0, 1):
+        totals = analyze_sctp(capture, 0, direction=direction).totals
+        has(totals, messages=1, acknowledged_unseen_chunks=0, unknown_tsn_chunks=0)
+    assert not {"rto_initial", "init_attempts"} & {each.name for each in infer_settings(capture, 0)}, "no timer sent it"
 
 
 def test_inits_that_cross_are_one_association(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ from ..inference import (
     timer_bounds,
     timer_setting,
 )
-from ..native import Bools, Ints
+from ..native import Bools, Ints, Rows
 from .association import Association
 from .bursts import max_burst
 from .t3_waits import asked_for_ns, t3_waits
@@ -112,15 +112,23 @@ def _init_gaps(association: Association, end: int) -> list[int]:
     """Times between the INITs of an unanswered handshake."""
     if end or association.point not in ("sender", "unknown"):
         return []
-    chunks = association.chunks
-    inits = chunks["time_ns"][association.columns.of_type(INIT)]
-    return [] if len(inits) < 2 else np.diff(inits.astype(np.int64)).tolist()
+    gaps: list[int] = np.diff(_unanswered_inits(association)["time_ns"].astype(np.int64)).tolist()
+    return gaps
+
+
+def _unanswered_inits(association: Association) -> Rows:
+    """The INITs before the first COOKIE ECHO. One after it answers an error, a cookie too old (RFC 9260 5.2.6): no
+    timer sent it.
+    """
+    chunks, columns = association.chunks, association.columns
+    inits, echoes = columns.of_type(INIT), columns.of_type(COOKIE_ECHO)
+    return chunks[inits[inits < echoes[0]] if len(echoes) else inits]
 
 
 def _initiation(association: Association, end: int) -> Iterator[InferredSetting]:
     """Of the end that asks: the first timer, its longest, and how often it asks again."""
-    chunks, columns = association.chunks, association.columns
-    times = chunks["time_ns"][columns.of_type(INIT)].astype(np.int64)
+    inits, columns = _unanswered_inits(association), association.columns
+    times = inits["time_ns"].astype(np.int64)
     if not len(times):
         return
     gaps = _init_gaps(association, end)
@@ -129,7 +137,7 @@ def _initiation(association: Association, end: int) -> Iterator[InferredSetting]
         low, high = in_seconds(timer_bounds(gaps[0], gaps[0]))
         yield InferredSetting(end, "rto_initial", low, high, "s", "an INIT without answer was sent again", shown[:2])
     # over several addresses of the peer the timer doubles when all have been asked (net/sctp: sctp_cmd_t1_timer_update)
-    one_address = len(np.unique(chunks["path"][columns.of_type(INIT)])) == 1
+    one_address = len(np.unique(inits["path"])) == 1
     for shorter, longer in itertools.pairwise(gaps[1:] if one_address else []):
         if longer < 2 * timer_bounds(shorter, shorter)[0]:
             low, high = in_seconds(timer_bounds(longer, longer))
