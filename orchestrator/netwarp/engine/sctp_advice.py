@@ -15,7 +15,7 @@ from ..core.numbers import in_short
 from .events import Progress, no_progress
 from .run_directory import Run
 from .running import run
-from .sctp_bounds import GAP_NS, MS, UP_S, SctpBudget, Settings, time_text
+from .sctp_bounds import GAP_NS, MS, SIZE_BYTES, UP_S, SctpBudget, Settings, time_text
 from .sctp_cells import needless_share, values_by_cell
 
 FLOORS = (50, 80, 100, 150, 200, 300, 400, 500, 700, 1000)
@@ -39,7 +39,7 @@ the slot of a timer.
 """
 PATH_NS = 5_000 * MS
 """One of two paths fails for at least so long."""
-SIZE = "200 B"
+SIZE = f"{SIZE_BYTES} B"
 GAPS = ("50 ms", "1 s")
 """Mean gaps between messages in which needless retransmissions are counted, each way."""
 BUSY_S = 120

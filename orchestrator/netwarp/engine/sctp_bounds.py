@@ -13,6 +13,7 @@ from ..measure.models.sctp_failover_model import FailoverPrediction, predict_fai
 from .sctp_cells import answered_in_time, latest_ns
 
 MS = 1_000_000
+SIZE_BYTES = 200
 GAP_NS = 50 * MS
 """Between two messages where a path of two fails, each way."""
 UP_S = 20.0
@@ -140,7 +141,7 @@ def _predicted(settings: Settings, rtt_ns: int, length_s: float | None) -> Failo
         ),
         FailoverConditions(
             rtt_s=rtt_s, rtt_other_s=rtt_s, queue_s=QUEUE_S, window_packets=1, interval_s=GAP_NS / 1e9, up_s=UP_S,
-            tail="none", forward=True, alone=True, length_s=length_s, nagle=True,
+            tail="none", forward=True, alone=True, length_s=length_s, nagle=True, sizes=(SIZE_BYTES,),
         ),
     )  # fmt: skip
 

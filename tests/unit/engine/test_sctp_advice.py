@@ -38,10 +38,10 @@ def test_every_candidate_keeps_the_budget_by_its_timers() -> None:
 
 def test_a_path_that_fails_is_left_after_its_timers() -> None:
     """A message is due within 50 ms and sets T3. What is sent again then goes over the other path, and no small message
-    goes before it has been acknowledged, after up to 208 ms and a round trip. 700 ms are up to 64 ms late, 400 ms up to
-    8 (core/timer_wheel.py).
+    goes before it has been acknowledged: one packet leaves with the timeout, the rest with the next message, and its
+    SACK comes after up to 208 ms and a round trip. 700 ms are up to 64 ms late, 400 ms up to 8 (core/timer_wheel.py).
     """
-    held = 208 + 20 + 0.2
+    held = 50 + 208 + 20 + 0.2
     settings = Settings(700 * MS, 700 * MS, 50, 200 * MS)
     assert settings.moves_ns(20 * MS) == pytest.approx((50 + 700 + 64 + held) * MS)
     twice = Settings(400 * MS, 400 * MS, 50, 200 * MS, pf_retrans=1)

@@ -7,10 +7,11 @@ import dataclasses
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from netwarp import plan_experiment
 from netwarp.core.timer_wheel import HZ, LATENESS_RATIO, level_start_s, slot_s
 from netwarp.measure.first_divergence import Divergence, Sent
 from netwarp.measure.groups.failover import THEORY, theory_metrics
-from netwarp.measure.models.failover_inputs import FailoverConditions, FailoverSettings
+from netwarp.measure.models.failover_inputs import FailoverConditions, FailoverSettings, failover_conditions
 from netwarp.measure.models.sctp_failover_model import (
     FailoverPrediction,
     Range,
@@ -130,6 +131,79 @@ def test_a_sparse_flow_waits_for_its_next_message_and_for_delayed_sacks() -> Non
     assert expected(FailoverSettings(), dense).first_retransmission_s.low == pytest.approx(1 - 0.213)
     # delayed SACKs raise the RTO above a small floor
     assert rto(FailoverSettings(rto_min_s=0.1), SPARSE).high > 0.25
+
+
+# messages of 200 B at 60 ms, not on a grid with the fault; RTO 600 ms, which is late by 64 ms, and a SACK by 208 ms
+HELD = dataclasses.replace(SPARSE, interval_s=0.06, next_send_s=None, queue_s=0.0, nagle=True, sizes=(200,))
+FIXED = FailoverSettings(0.6, 0.6, 0.6)
+
+
+def test_a_small_message_waits_for_what_is_sent_again() -> None:
+    free = expected(FIXED, dataclasses.replace(HELD, nagle=False))
+    held = expected(FIXED, HELD)
+    assert free.first_retransmission_s == held.first_retransmission_s
+    assert free.new_data_s is not None and held.new_data_s is not None and held.outage_s is not None
+    assert free.new_data_s.high == pytest.approx(0.06 + 0.664 + 0.06)
+    # some 17 messages fell due, which is less than a window: one packet, the rest with a message, a SACK for them
+    answered = 0.05 + 0.208
+    assert held.new_data_s.high == pytest.approx(0.06 + 0.664 + (0.06 + answered))
+    # one message that all waits for: it is sent again in one packet
+    single = expected(FIXED, dataclasses.replace(HELD, sizes=(20,)))
+    assert single.new_data_s is not None and single.new_data_s.high == pytest.approx(0.06 + 0.664 + answered)
+    # a window more with each SACK: 17 messages of 700 B are 11,900 B, three windows of 4380
+    large = expected(FIXED, dataclasses.replace(HELD, sizes=(700,)))
+    assert large.new_data_s is not None and large.new_data_s.high == pytest.approx(0.06 + 0.664 + 0.06 + 3 * answered)
+
+
+@pytest.mark.parametrize(
+    ("flow", "nagle"),
+    [
+        # 1500 - 20 - 12 - 16 - 4 B are the longest chunk that output.c:sctp_packet_can_append_data holds
+        ({"message_size": "1432 B", "sender": {"interval": "1 s"}}, True),
+        ({"message_size": "1433 B", "sender": {"interval": "1 s"}}, False),
+        ({"message_size": "200 B", "sender": {"interval": "1 s", "nodelay": True}}, False),
+        ({}, False),
+        ({"messages": {"gaps": {"exponential": "1 s"}, "sizes": "200 B"}}, None),
+    ],
+)
+def test_what_holds_messages_follows_from_the_flow(flow: dict[str, object], nagle: bool | None) -> None:
+    base = {"from": "a", "to": "b", "protocol": "sctp", "paths": ["p1", "p2"]}
+    (cell,) = plan_experiment(
+        {
+            "format": 1,
+            "name": "held",
+            "duration": "20 s",
+            "node": {"a": {}, "b": {}},
+            "link": {
+                name: {"between": ["a", "b"], "rtt": "50 ms", "rate": "5 Mbit/s", "queue": "9 packets"}
+                for name in ("p1", "p2")
+            },
+            "event": {"fault": {"action": "cut", "link": "p1", "at": "5 s"}},
+            "flow": {"f": base | flow},
+        }
+    ).cells
+    found = failover_conditions(cell, cell.flows[0], None)
+    assert (None if found is None else found.nagle) is nagle
+    assert found is None or found.packet_bytes == 1468
+
+
+def test_a_message_that_had_arrived_makes_the_gap_of_a_held_flow_last_to_the_second_timeout() -> None:
+    """Measured with Linux 6.12 (200 B each 170 ms, RTT 50 ms, RTO 600 ms, pf_retrans 1): the only packet in flight had
+    arrived, its SACK was lost, and all that came later was held.
+    """
+    sparse = dataclasses.replace(HELD, interval_s=0.17)
+    gap = expected(dataclasses.replace(FIXED, pf_retrans=1), sparse).outage_s
+    assert gap is not None and gap.holds(1.344)
+    free = expected(dataclasses.replace(FIXED, pf_retrans=1), dataclasses.replace(sparse, nagle=False)).outage_s
+    assert free is not None and not free.holds(1.344)
+
+
+def test_nothing_is_expected_of_held_data_where_its_sack_may_be_lost() -> None:
+    """An association of 1 s: the peer's heartbeat may need 4.5 s, until when its SACKs leave on the dead path."""
+    settings = dataclasses.replace(FIXED, peer_rto_initial_s=3.0)
+    young = expected(settings, dataclasses.replace(HELD, up_s=1.0))
+    assert young.first_retransmission_s.high < 0.8
+    assert (young.new_data_s, young.outage_s, young.return_s) == (None, None, None)
 
 
 def test_nothing_is_expected_where_delayed_sacks_time_out_without_any_fault() -> None:

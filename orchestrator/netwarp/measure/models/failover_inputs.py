@@ -6,6 +6,8 @@ import dataclasses
 import math
 from typing import Literal
 
+import msgspec
+
 from ...core.link_types import Link
 from ...core.types import LINK_FAULTS, Cell, Event, Flow
 from ..planned_paths import faults_met, links_of, route_of
@@ -15,6 +17,8 @@ DEFAULT_RCVBUF_BYTES = 106_496
 """Half of net.core.rmem_default: what SCTP offers as its window (socket.c:sctp_init_sock, associola.c)."""
 TSN_MAP = 4096
 PACKET_BYTES = 1500
+SCTP_BYTES, CHUNK_BYTES = 12, 16
+"""Headers of a packet and of a DATA chunk."""
 
 Tail = Literal["none", "backward", "round trip"]
 
@@ -51,6 +55,8 @@ class FailoverConditions:
     SACKs on their way, or data and then their SACKs. forward: whether the fault stops data. inside: the fault is at the
     sender's own interface, so packets sent there are dropped before the capture. length_s: from fault to repair; None:
     never repaired. nagle: a message that fills no packet waits while anything is unacknowledged (no SCTP_NODELAY).
+    sizes: in bytes, of the messages that fall due at once; of a saturated flow without meaning. packet_bytes: room for
+    chunks in a packet.
     """
 
     rtt_s: float
@@ -66,6 +72,8 @@ class FailoverConditions:
     next_send_s: float | None = None
     length_s: float | None = None
     nagle: bool = False
+    sizes: tuple[int, ...] = (1,)
+    packet_bytes: int = PACKET_BYTES - 20 - SCTP_BYTES
 
 
 def failover_settings(cell: Cell, flow: Flow) -> FailoverSettings:
@@ -109,11 +117,14 @@ def failover_settings(cell: Cell, flow: Flow) -> FailoverSettings:
 def failover_conditions(cell: Cell, flow: Flow, connected_ns: int | None) -> FailoverConditions | None:
     """The conditions of the fault that hits the flow's primary path. connected_ns: from T0 (None: the flow's start).
 
-    None: no fault, only one path, the fault is not on the primary alone, the application switches the primary, or a
-    program of the user's own sends, whose socket options and load are not known.
+    None: no fault, only one path, the fault is not on the primary alone, or the application switches the primary. Also
+    where the load is not known: a program of the user's own, pages, messages at drawn or listed times; and of the other
+    direction of a flow, whose rates are not.
     """
     met = faults_met(cell, flow)
-    if flow.program is not None or flow.protocol != "sctp" or len(flow.paths) < 2 or not met or flow.switches:
+    if flow.protocol != "sctp" or len(flow.paths) < 2 or not met or flow.switches:
+        return None
+    if flow.program is not None or flow.is_page or flow.is_back or flow.messages is not msgspec.UNSET:
         return None
     fault = met[0]
     if fault.action not in LINK_FAULTS:
@@ -121,6 +132,11 @@ def failover_conditions(cell: Cell, flow: Flow, connected_ns: int | None) -> Fai
     first, other = flow.paths[0], flow.paths[1]
     if fault.link not in links_of(cell, flow, first) or fault.link in links_of(cell, flow, other):
         return None
+    used = [each for each in cell.links if each.name in links_of(cell, flow, first) | links_of(cell, flow, other)]
+    asked = flow.sender_options.get("path_mtu_bytes")
+    mtus = [each.mtu_bytes if asked is None else int(asked) for each in used]
+    # over both families SCTP counts by its socket, which is then one of IPv6 (net/sctp/output.c: sctp_packet_init)
+    headers = max(each.ip_family.header_bytes for each in used) + SCTP_BYTES
     event = next(event for event in cell.timeline if event.name == fault.name and event.action == fault.action)
     link = next(link for link in cell.links if link.name == fault.link)
     there, back = _touches(cell, flow, event, link)
@@ -145,13 +161,21 @@ def failover_conditions(cell: Cell, flow: Flow, connected_ns: int | None) -> Fai
         alone=waiting == 1 and "," not in str(flow.sender_options.get("burst_bytes", "")),
         inside=event.action == "link" and event.end == flow.sender,
         length_s=None if fault.to_ns is None else (fault.to_ns - fault.from_ns) / 1e9,
+        nagle=not flow.sender_options.get("nodelay")
+        and min(_sizes(flow)) + CHUNK_BYTES <= max(mtus) - headers - CHUNK_BYTES - 4,
+        sizes=_sizes(flow),
+        packet_bytes=min(mtus) - headers,
     )
+
+
+def _sizes(flow: Flow) -> tuple[int, ...]:
+    """Of the messages that fall due at once."""
+    return tuple(int(size) for size in str(flow.sender_options.get("burst_bytes", flow.message_bytes)).split(","))
 
 
 def _burst_packets(flow: Flow) -> int:
     """Packets that leave at once."""
-    sizes = str(flow.sender_options.get("burst_bytes", flow.message_bytes)).split(",")
-    return max(1, math.ceil(sum(int(size) + 16 for size in sizes) / (PACKET_BYTES - 32)))
+    return max(1, math.ceil(sum(size + CHUNK_BYTES for size in _sizes(flow)) / (PACKET_BYTES - 32)))
 
 
 def _touches(cell: Cell, flow: Flow, event: Event, link: Link) -> tuple[bool, bool]:

@@ -14,6 +14,11 @@ What the standards say (RFC 9260: 6.3.1 RTO, 6.3.2 T3-rtx, 6.3.3 back-off, 6.4.1
 - Heartbeats of a path that is potentially failed or unconfirmed leave every RTO/2 + rand(RTO), others that much after
   the heartbeat interval (transport.c:sctp_transport_timeout, sctp_transport_reset_hb_timer); from the second
   unanswered one on each counts as a timeout.
+- Nagle's algorithm (without SCTP_NODELAY) holds a message that fills no packet, alone or with those that wait before
+  it, while anything is in flight on any path, unless it is bundled with something that is sent anyway
+  (output.c:sctp_packet_can_append_data). What is sent again is in flight, and new data waits for it.
+- No new data leaves before all that timed out was sent again (outqueue.c:sctp_outq_flush_rtx): one packet with the
+  timeout, the rest with the next message or SACK, as the other path's window permits.
 """
 
 from __future__ import annotations
@@ -29,7 +34,10 @@ JIFFY_S = 1 / HZ
 """The tick is the guest kernel's; of a kernel with another one (netns) nothing is said."""
 HEARTBEAT_MIN_S = 0.2
 FIRST_WINDOW_PACKETS = 3
+FIRST_WINDOW_BYTES = 4380
 MOST_STRIKES = 64
+DATA_BYTES = 20
+"""A DATA chunk's header and the most padding."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +75,7 @@ def rto(settings: FailoverSettings, conditions: FailoverConditions) -> Range:
         delayed = fires(Range(settings.sack_delay_s, settings.sack_delay_s))
         longest += delayed.high
         pause = max(longest, conditions.interval_s)
-        if conditions.alone and conditions.interval_s > delayed.high:
+        if conditions.alone and conditions.interval_s > (longest if conditions.nagle else delayed.high):
             shortest += delayed.low  # the very first DATA chunk is acknowledged at once: `first` stays
     samples = max(0, math.floor(conditions.up_s / pause) - 1)
     if samples == 0:
@@ -100,7 +108,7 @@ class FailoverPrediction:
     state: Literal["POTENTIALLY_FAILED", "INACTIVE"]
     rto_s: Range
     first_retransmission_s: Range
-    notification_s: Range
+    notification_s: Range | None
     new_data_s: Range | None
     outage_s: Range | None
     unreachable_s: Range | None
@@ -127,7 +135,7 @@ def times_out_without_fault(settings: FailoverSettings, conditions: FailoverCond
     """
     shortest = min(max(settings.rto_min_s, 3 * conditions.rtt_s), settings.rto_max_s)
     delayed = fires(Range(settings.sack_delay_s, settings.sack_delay_s)).high if settings.sack_delay_s else 0.0
-    return shortest < conditions.rtt_s + (delayed if conditions.alone else 0)
+    return shortest < conditions.rtt_s + (delayed if conditions.alone or conditions.nagle else 0)
 
 
 def predict_failover(settings: FailoverSettings, conditions: FailoverConditions) -> FailoverPrediction | None:
@@ -140,18 +148,19 @@ def predict_failover(settings: FailoverSettings, conditions: FailoverConditions)
         return None
     timeouts, state = timeouts_needed(settings)
     first = rto(settings, conditions)
-    strikes = _strikes(settings, conditions, first, timeouts)
+    pauses = _pauses(settings, conditions, first, timeouts)
+    strikes = _strikes(settings, conditions, first, pauses)
     begun, done = strikes[0], strikes[-1]
     ready = None if settings.connectx else _confirmed(settings.rto_initial_s, conditions)
     answers = _confirmed(settings.peer_rto_initial_s, conditions)
     drained = _drain(settings, conditions)
-    moved = _until_new_data(settings, conditions, drained, timeouts)
+    moved = _until_new_data(settings, conditions, drained, pauses)
     new_data = done + moved
     if ready is not None and ready.high > begun.low:
         begun = _delayed(settings, conditions, first, begun, ready)
         new_data = Range(max(done.low, ready.low), max(new_data.high, begun.high + drained.high + moved.high))
     beats = math.isfinite(settings.heartbeat_interval_s)
-    gap = _outage(settings, conditions, first, strikes, begun)
+    gap = _outage(settings, conditions, first, strikes, pauses, begun)
     other = conditions.rtt_other_s + conditions.queue_s
     if answers.high > begun.low:
         unanswered = _delayed(settings, conditions, first, begun, answers).high + other
@@ -168,7 +177,7 @@ def predict_failover(settings: FailoverSettings, conditions: FailoverConditions)
         unreachable = (
             None if unreachable is None else Range(min(unreachable.low, done.low + sum(further)), unreachable.high)
         )
-    return FailoverPrediction(
+    prediction = FailoverPrediction(
         timeouts=timeouts,
         state=state,
         rto_s=first,
@@ -179,24 +188,77 @@ def predict_failover(settings: FailoverSettings, conditions: FailoverConditions)
         unreachable_s=done if state == "INACTIVE" else unreachable,
         return_s=_return(settings, conditions, first, done, timeouts, state) if beats else None,
     )
+    if conditions.nagle and conditions.interval_s is not None:
+        # how long Nagle's algorithm holds new data is not known where the SACK of what was sent again may be lost, or
+        # where the other path's own timer may expire before it
+        lost = any(known is not None and known.high > strikes[0].low for known in (ready, answers))
+        expires = first.low < other + settings.sack_delay_s
+        if lost or (expires and max(pause.high for pause in pauses) > conditions.interval_s):
+            prediction = dataclasses.replace(
+                prediction,
+                notification_s=done if timeouts == 1 else None,
+                new_data_s=None,
+                outage_s=None,
+                unreachable_s=None,
+                return_s=None,
+            )
+    return prediction
 
 
-def _strikes(settings: FailoverSettings, conditions: FailoverConditions, first: Range, timeouts: int) -> list[Range]:
+def _strikes(
+    settings: FailoverSettings, conditions: FailoverConditions, first: Range, pauses: list[Range]
+) -> list[Range]:
     """The time of each timeout, after the fault."""
     strikes = [_first_timeout(settings, conditions, first)]
-    drained = _drain(settings, conditions)
-    for number in range(2, timeouts + 1):
+    for number in range(2, len(pauses) + 1):
         wait = fires(backed_off(settings, first, number))
         # a heartbeat on a path that has been idle for its interval may count as a timeout before T3 does
         early = min(wait.low, settings.heartbeat_interval_s + wait.low / 2)
-        # T3 runs from the next packet sent on this path: a saturated flow has to send its losses again first
-        until_sent = Range(0, 0)
-        if conditions.interval_s is not None:
-            until_sent = _next_message(settings, conditions, conditions.interval_s)
-        elif number == 2:
-            until_sent = drained
-        strikes.append(strikes[-1] + until_sent + Range(early, wait.high))
+        # T3 runs from the next packet sent on this path
+        strikes.append(strikes[-1] + pauses[number - 2] + Range(early, wait.high))
     return strikes
+
+
+def _pauses(settings: FailoverSettings, conditions: FailoverConditions, first: Range, timeouts: int) -> list[Range]:
+    """From each timeout until new data is sent: a saturated flow has to send its losses again first, the others wait
+    for a message, and for what holds it.
+    """
+    if conditions.interval_s is None:
+        return [_drain(settings, conditions), *[Range(0, 0)] * (timeouts - 1)]
+    answered = _answered(settings, conditions, conditions.rtt_other_s)
+    # what is unacknowledged at the first timeout fell due in this time before it
+    since_s = fires(first).high + conditions.rtt_s + conditions.queue_s
+    if conditions.nagle:
+        since_s += _answered(settings, conditions, conditions.rtt_s)
+    pauses: list[Range] = []
+    for number in range(1, timeouts + 1):
+        if number > 1:
+            since_s += pauses[-1].high + fires(backed_off(settings, first, number)).high
+        held = _held(conditions, conditions.interval_s, answered, since_s, begun=number == 1)
+        pauses.append(Range(0, max(conditions.interval_s, held)))
+    return pauses
+
+
+def _answered(settings: FailoverSettings, conditions: FailoverConditions, rtt_s: float) -> float:
+    """The longest time from a packet to its SACK."""
+    return rtt_s + conditions.queue_s + fires(Range(0, settings.sack_delay_s)).high
+
+
+def _held(conditions: FailoverConditions, interval_s: float, answered: float, since_s: float, *, begun: bool) -> float:
+    """How long after a timeout a message may wait for what is sent again: of Nagle's algorithm until all of it has been
+    acknowledged, otherwise only if it is more than a window. since_s: for how long messages fell due. begun: the
+    timeout is the first; before the others the path's window is one packet (transport.c:sctp_transport_lower_cwnd).
+    """
+    times = math.floor(since_s / interval_s) + 1
+    lost = times * sum(conditions.sizes)
+    if times * sum(size + DATA_BYTES for size in conditions.sizes) <= conditions.packet_bytes:
+        return answered if conditions.nagle else 0.0
+    if not begun:
+        lost = min(lost, conditions.packet_bytes + max(conditions.sizes))
+    if lost < FIRST_WINDOW_BYTES and not conditions.nagle:
+        return 0.0
+    # one packet leaves with the timeout, the rest of a window with the next message, each further one with a SACK
+    return min(interval_s, answered) + math.ceil(lost / FIRST_WINDOW_BYTES) * answered
 
 
 def _first_timeout(settings: FailoverSettings, conditions: FailoverConditions, first: Range) -> Range:
@@ -214,7 +276,9 @@ def _first_timeout(settings: FailoverSettings, conditions: FailoverConditions, f
     start = Range(-answered, max(conditions.interval_s, tail))
     if conditions.next_send_s is not None:
         since = conditions.interval_s - conditions.next_send_s
-        oldest = since + (answered - since) // conditions.interval_s * conditions.interval_s
+        # a message that Nagle's algorithm held may have been sent at any time
+        held = conditions.nagle and conditions.interval_s < answered
+        oldest = answered if held else since + (answered - since) // conditions.interval_s * conditions.interval_s
         start = Range(-oldest if since <= answered else conditions.next_send_s, max(conditions.next_send_s, tail))
     return _not_before(fires(first) + start)
 
@@ -238,20 +302,14 @@ def _drain(settings: FailoverSettings, conditions: FailoverConditions) -> Range:
     return Range(0, rounds * (conditions.rtt_other_s + conditions.queue_s + late_sack))
 
 
-def _next_message(settings: FailoverSettings, conditions: FailoverConditions, interval_s: float) -> Range:
-    """From a timeout until a message is sent: when it is due, or when what was sent again on the other path has been
-    acknowledged.
-    """
-    late_sack = fires(Range(0, settings.sack_delay_s)).high
-    answered = conditions.rtt_other_s + conditions.queue_s + late_sack if conditions.nagle else 0.0
-    return Range(0, max(interval_s, answered))
-
-
-def _until_new_data(settings: FailoverSettings, conditions: FailoverConditions, drained: Range, timeouts: int) -> Range:
+def _until_new_data(
+    settings: FailoverSettings, conditions: FailoverConditions, drained: Range, pauses: list[Range]
+) -> Range:
     """From the change of state to the first data never sent before."""
     if conditions.interval_s is not None:
-        return _next_message(settings, conditions, conditions.interval_s)
-    return drained if timeouts == 1 else Range(0, drained.high / 2)
+        return pauses[-1]
+    held = _answered(settings, conditions, conditions.rtt_other_s) if conditions.nagle else 0.0
+    return Range(0, (drained.high if len(pauses) == 1 else drained.high / 2) + held)
 
 
 def _confirmed(rto_initial_s: float, conditions: FailoverConditions) -> Range:
@@ -276,7 +334,12 @@ def _delayed(
 
 
 def _outage(
-    settings: FailoverSettings, conditions: FailoverConditions, first: Range, strikes: list[Range], begun: Range
+    settings: FailoverSettings,
+    conditions: FailoverConditions,
+    first: Range,
+    strikes: list[Range],
+    pauses: list[Range],
+    begun: Range,
 ) -> Range | None:
     """The longest gap between arrivals of new payload: until the first retransmission, or between later timeouts."""
     if not conditions.forward or conditions.inside:
@@ -286,19 +349,34 @@ def _outage(
     if conditions.interval_s is None:
         gap = _not_before(Range(begun.low - longest, begun.high + other + longest))
     else:
-        gap = Range(min(first.low, begun.low), begun.high + other + conditions.interval_s)
-    for number in range(2, len(strikes) + 1):
+        before = _between_messages(settings, conditions, conditions.rtt_s)
+        gap = Range(min(first.low, begun.low), max(begun.high + other + before, other + pauses[-1].high))
+        if conditions.nagle:
+            # the only packet in flight may have arrived, so that only its SACK died: what is sent again is old then,
+            # and what Nagle's algorithm held dies on the path still in use
+            new = strikes[1] if len(strikes) > 1 else strikes[0] + pauses[0]
+            gap = Range(gap.low, max(gap.high, new.high + other + before))
+    for number in range(2, len(pauses) + 1):
         wait = fires(backed_off(settings, first, number))
         late = fires(Range(0, settings.sack_delay_s)).high
-        extra = conditions.interval_s if conditions.interval_s is not None else other + late
+        extra = other + late
+        if conditions.interval_s is not None:
+            extra = pauses[number - 2].high + (conditions.queue_s if conditions.nagle else 0.0)
         early = min(wait.low, settings.heartbeat_interval_s + wait.low / 2)
         gap = Range(max(gap.low, early), max(gap.high, wait.high + extra))
-    if conditions.interval_s is None and len(strikes) > 1 and conditions.queue_s < conditions.rtt_s / 2:
+    if conditions.interval_s is None and len(pauses) > 1 and conditions.queue_s < conditions.rtt_s / 2:
         # all of a window may have arrived, so that only its SACKs died: what is sent again is old then, and the new
         # data that its SACK lets out dies on the path still in use
         again = fires(backed_off(settings, first, 2))
         gap = Range(gap.low, max(gap.high, begun.high + longest + 2 * other + again.high))
     return gap
+
+
+def _between_messages(settings: FailoverSettings, conditions: FailoverConditions, rtt_s: float) -> float:
+    """The longest time between two new messages sent on a path that works."""
+    if conditions.interval_s is None:
+        return 0.0
+    return max(conditions.interval_s, _answered(settings, conditions, rtt_s) if conditions.nagle else 0.0)
 
 
 def _heartbeats(settings: FailoverSettings, current: Range, idle: bool) -> Range:
@@ -348,5 +426,5 @@ def _return(
             break
         number += 1
     wait = beat.high
-    longest = conditions.rtt_s + conditions.queue_s + (conditions.interval_s or 0)
+    longest = conditions.rtt_s + conditions.queue_s + _between_messages(settings, conditions, conditions.rtt_other_s)
     return Range(conditions.rtt_s, wait + longest + conditions.rtt_other_s + conditions.queue_s)
