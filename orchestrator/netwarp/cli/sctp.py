@@ -47,9 +47,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="find settings of two SCTP ends that keep a budget, each run with the fault at its worst instant",
         example="netwarp sctp advise --back '2 s' --survive '20 s'",
         description="Enumerates settings of both ends, keeps those whose timers keep the budget (RFC 9260 6.3.3, 8.1, "
-        "8.2, RFC 7829), and runs the nearest to Linux' own: outages whose repair falls at twelve instants, with two "
-        "paths also the failure of the one in use at twelve instants, and traffic without faults. Shows measured "
-        "beside computed worst.",
+        "8.2, RFC 7829), and runs the nearest to Linux' own: outages whose repair falls at twelve instants, one "
+        "of exactly --survive, with two paths also the failure of the one in use at twelve instants, and traffic "
+        "without faults. Shows measured beside computed worst.",
     )
     advise.add_argument(
         "--back", default="1 s", help="from a repair, or a path's failure, to new data, at most (default: %(default)s)"

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -166,24 +167,39 @@ def contradiction(budget: SctpBudget) -> str:
         return f"an RTO of at most {time_text(FLOORS[-1] * MS)} is below the round trip and the SACK's delay"
     shortest = min(each.back_ns(budget.rtt_ns) for each in every)
     if shortest > budget.back_ns:
-        return f"with this round trip the shortest --back is {in_short(shortest / 1e9, 's')}"
+        return f"with this round trip the shortest --back is {_limit(shortest, up=True)}"
     every = [each for each in every if each.back_ns(budget.rtt_ns) <= budget.back_ns]
     if budget.paths > 1:
+        every = [
+            dataclasses.replace(each, pf_retrans=pf_retrans, path_max_retrans=path_max)
+            for each, (pf_retrans, path_max) in itertools.product(every, THRESHOLDS)
+        ]
         moves = [(each.moves_ns(budget.rtt_ns), each) for each in every]
         quickest = min((time for time, _ in moves if time is not None), default=None)
         if quickest is None or quickest > budget.back_ns:
-            said = "longer" if quickest is None else in_short(quickest / 1e9, "s")
+            said = "longer" if quickest is None else _limit(quickest, up=True)
             return f"the shortest --back of two paths is {said}"
         every = [each for time, each in moves if time is not None and time <= budget.back_ns]
-        spares = [dataclasses.replace(each, heartbeat_interval_ns=BEATS[-1] * MS) for each in every]
-        spare = min((time for each in spares if (time := each.spare_ns(budget.rtt_ns)) is not None), default=0)
-        if spare > budget.spare_ns:
-            return f"the shortest --spare is {in_short(spare / 1e9, 's')}"
+        beating = [found for each in every if (found := _beating(each, budget)) is not None]
+        if not beating:
+            tried = [
+                dataclasses.replace(each, heartbeat_interval_ns=beat * MS)
+                for each, beat in itertools.product(every, BEATS)
+            ]
+            spare = min((time for each in tried if (time := each.spare_ns(budget.rtt_ns)) is not None), default=None)
+            return f"the shortest --spare is {'longer' if spare is None else _limit(spare, up=True)}"
+        every = beating
     longest = max(each.survives_ns(budget.paths) for each in every)
     return (
-        f"with this --back the longest --survive is {in_short(longest / 1e9, 's')} (association_max_retrans up to "
+        f"with this --back the longest --survive is {_limit(longest - 1, up=False)} (association_max_retrans up to "
         f"{RETRANSMISSIONS[-1]} is enumerated)"
     )
+
+
+def _limit(value_ns: float, *, up: bool) -> str:
+    """In three digits, on the side of the limit on which it holds."""
+    step = 10.0 ** (math.floor(math.log10(value_ns)) - 2)
+    return in_short((math.ceil if up else math.floor)(value_ns / step) * step / 1e9, "s")
 
 
 def _beating(settings: Settings, budget: SctpBudget) -> Settings | None:
@@ -225,7 +241,9 @@ def chosen_of(budget: SctpBudget, fitting: list[Settings]) -> list[Settings]:
 
 
 def advice_spec(chosen: list[Settings], budget: SctpBudget) -> dict[str, Any]:
-    """Of each candidate the outages whose repair falls at different instants, and undisturbed traffic."""
+    """Of each candidate the outages whose repair falls at different instants, the longest that it must outlive, and
+    undisturbed traffic.
+    """
     link = {"between": ["a", "b"], "rtt": time_text(budget.rtt_ns), "rate": "100 Mbit/s", "queue": "1000 packets"}
     paths = [f"p{number}" for number in range(1, budget.paths + 1)]
     widest = max(each.rto_max_ns for each in chosen)
@@ -233,6 +251,7 @@ def advice_spec(chosen: list[Settings], budget: SctpBudget) -> dict[str, Any]:
         max(budget.survive_ns * number / INSTANTS - number * GOLDEN % 1 * widest, TICK_NS)
         for number in range(1, INSTANTS + 1)
     ]
+    lengths.append(budget.survive_ns)
     cases: dict[str, dict[str, Any]] = {
         f"cut{number}": {
             "event": {("fault" if path == "p1" else f"fault-{path}"): _cut(path, 0, length) for path in paths},
@@ -249,7 +268,7 @@ def advice_spec(chosen: list[Settings], budget: SctpBudget) -> dict[str, Any]:
                 "flow": {"s": {"messages": steady, "reverse": steady}},
                 "duration": f"{FAULT_S + (SPAN_NS + max(length, PATH_NS) + longest_ns) / 1e9 + 10:.3f} s",
             }
-            for number, length in enumerate(lengths, 1)
+            for number, length in enumerate(lengths[:-1], 1)
         }
     for number, gap in enumerate(GAPS, 1):
         cases[f"traffic{number}"] = {
@@ -321,7 +340,7 @@ def _shown(done: Run, chosen: list[Settings], budget: SctpBudget) -> Iterator[Sh
             spare_ns=max(spares) * 1e9 if spares and whole else None,
             computed_spare_ns=settings.spare_ns(budget.rtt_ns) if budget.paths > 1 else None,
             lost=lost,
-            outages=INSTANTS * budget.paths,
+            outages=INSTANTS * budget.paths + 1,
             needless=max(shares) if shares and whole else None,
             cells=tuple(str(row["cell_id"]) for row in mine),
         )

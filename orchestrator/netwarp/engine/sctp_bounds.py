@@ -91,16 +91,24 @@ class Settings:
 
     def survives_ns(self, paths: int = 1) -> int:
         """The shortest outage of all paths that may end the association: its timers, none of them late (RFC 9260 6.3.3,
-        8.1). With two paths each timeout of either counts, and so do the unanswered heartbeats of both: half an RTO
-        after another while a path is potentially failed, then by the heartbeat interval (RFC 9260 8.3, RFC 7829 3.2).
+        8.1). Each timeout counts, and so does each unanswered heartbeat: as soon as half an RTO after another while a
+        path is potentially failed, then by the heartbeat interval (RFC 9260 8.3, RFC 7829 3.2). The paths are alike, so
+        each is one of each. Either doubles the RTO of both; here each only its own, which is the shorter.
         """
-        if paths > 1:
-            return _two_silent_ns(self)
-        total, rto = 0, self.rto_min_ns
-        for _ in range(self.association_max_retrans + 1):
-            total += rto
-            rto = min(2 * rto, self.rto_max_ns)
-        return total
+        timer = beat = self.rto_min_ns
+        data_ns, beat_ns, count = timer, beat // 2, 0
+        while True:
+            now = min(data_ns, beat_ns)
+            count += 1
+            if paths * count > self.association_max_retrans:
+                return now
+            if data_ns == now:
+                timer = min(2 * timer, self.rto_max_ns)
+                data_ns = now + timer
+            else:
+                beat = min(2 * beat, self.rto_max_ns)
+                pause = self.heartbeat_interval_ns if count > self.path_max_retrans else 0
+                beat_ns = now + pause + max(beat // 2, TICK_NS)
 
     def fits(self, rtt_ns: int) -> bool:
         """Whether a single message is acknowledged before its T3 expires."""
@@ -144,23 +152,6 @@ def _predicted(settings: Settings, rtt_ns: int, length_s: float | None) -> Failo
             tail="none", forward=True, alone=True, length_s=length_s, nagle=True, sizes=(SIZE_BYTES,),
         ),
     )  # fmt: skip
-
-
-def _two_silent_ns(settings: Settings) -> int:
-    """See Settings.survives_ns. Both paths are alike, so each timeout is one of each."""
-    rto = settings.rto_min_ns
-    data_ns, beat_ns, count = rto, rto // 2, 0
-    while True:
-        now = min(data_ns, beat_ns)
-        count += 1
-        if 2 * count > settings.association_max_retrans:
-            return now
-        rto = min(2 * rto, settings.rto_max_ns)
-        if data_ns == now:
-            data_ns = now + rto
-        else:
-            pause = settings.heartbeat_interval_ns if count > settings.path_max_retrans else 0
-            beat_ns = now + pause + max(rto // 2, TICK_NS)
 
 
 def time_text(value_ns: float) -> str:

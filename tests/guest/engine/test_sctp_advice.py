@@ -14,7 +14,7 @@ def test_settings_that_keep_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyP
     advice = sctp_advice.advise_sctp(budget, out=tmp_path / "run", jobs=2)
     (shown,) = advice.shown
     assert advice.run is not None and set(advice.run.outcomes) == {"COMPLETED"}
-    assert len(shown.cells) == 4, "two outages, and traffic at two gaps"
+    assert len(shown.cells) == 5, "two outages, the longest, and traffic at two gaps"
     assert shown.lost == 0 and shown.needless == 0
     assert shown.back_ns is not None and 0 < shown.back_ns <= shown.computed_back_ns <= budget.back_ns
     assert shown.keeps(budget) and advice.as_json()["candidates"][0]["keeps"]
@@ -28,7 +28,7 @@ def test_settings_that_keep_a_budget_of_two_paths(tmp_path: Path, monkeypatch: p
     advice = sctp_advice.advise_sctp(budget, out=tmp_path / "run", jobs=2)
     assert advice.run is not None and set(advice.run.outcomes) == {"COMPLETED"}
     (shown,) = advice.shown
-    assert len(shown.cells) == 6, "two outages of both paths, two of one, and traffic at two gaps"
+    assert len(shown.cells) == 7, "two outages of both paths, the longest, two of one, and traffic at two gaps"
     assert shown.lost == 0 and shown.needless == 0
     assert shown.moves_ns is not None and shown.computed_moves_ns is not None
     assert 0 < shown.moves_ns <= shown.computed_moves_ns <= budget.back_ns

@@ -1,5 +1,8 @@
 """The timers behind `netwarp sctp advise`: arithmetic of RFC 9260, and budgets that no settings keep."""
 
+import dataclasses
+
+import netwarp.engine.sctp_advice as sctp_advice
 import pytest
 from netwarp import plan_experiment
 from netwarp.core.errors import SpecError
@@ -15,9 +18,18 @@ from netwarp.engine.sctp_advice import (
 from netwarp.engine.sctp_bounds import MS, SctpBudget, Settings
 
 
-def test_linux_own_timers_give_an_association_up_after_363_s() -> None:
-    """1 + 2 + 4 + 8 + 16 + 32 + 5 x 60 s."""
-    assert Settings(1000 * MS, 60_000 * MS, 10, 200 * MS).survives_ns() == 363 * 1000 * MS
+def test_linux_own_timers_may_give_an_association_up_after_63_s() -> None:
+    """T3 expires after 1, 3, 7, 15, 31 and 63 s; heartbeats may count after 0.5, 1.5, 3.5 and 7.5 s, and as the path is
+    down then (seven errors, five are allowed), after 30 and 8 s more: the eleventh error is that at 63 s.
+    """
+    assert Settings(1000 * MS, 60_000 * MS, 10, 200 * MS).survives_ns() == 63 * 1000 * MS
+
+
+def test_heartbeats_of_the_only_path_count_too() -> None:
+    """Measured with Linux 6.12: RTO 0.7 s, 15 retransmissions; an outage of 10 s ended the association at 10.608 s, in
+    its 15th timeout, since a heartbeat had counted.
+    """
+    assert Settings(700 * MS, 700 * MS, 15, 200 * MS).survives_ns() < 10_608 * MS
 
 
 def test_a_floor_fits_a_sack_delay_only_above_its_latest_timer() -> None:
@@ -84,7 +96,7 @@ def test_of_each_threshold_one_is_run_on_two_paths() -> None:
     assert [each.pf_retrans for each in chosen] == [0, 1, 2]
     assert spec["flow"]["s"]["paths"] == ["p1", "p2"]
     cells = plan_experiment(spec).cells
-    assert len(cells) == len(chosen) * (2 * INSTANTS + 2)
+    assert len(cells) == len(chosen) * (2 * INSTANTS + 3)
     instants = {event.at_ns for cell in cells for event in cell.timeline if "path" in str(cell.factors["case"])}
     assert len(instants) >= INSTANTS
 
@@ -109,6 +121,37 @@ def test_a_budget_that_contradicts_itself_is_told_what_could_be(
     budget = SctpBudget.read(back, survive, "0.1 %", rtt, paths=2, spare=spare)
     assert not list(candidates(budget))
     assert words in contradiction(budget)
+
+
+def test_the_longest_outage_that_is_told_holds_with_the_heartbeats_that_spare_needs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """RTO 0.5 s: of both paths the 41st timeout ends it, so the 21st of one. Heartbeats count after 0.25, 0.5, 0.75 and
+    1 s, and as the path is down then (five are allowed), after 5.25 s more; T3 each 0.5 s. Up to 6 s that is 16, at
+    6.25 s the 17th, and 6.5, 7, 7.5 and 8 s are the 18th to 21st. With heartbeats each 30 s it would be 8.5 s.
+    """
+    for name, values in (
+        ("FLOORS", (500,)), ("CEILINGS", (500,)), ("DELAYS", (200,)), ("THRESHOLDS", ((0, 5),)),
+        ("BEATS", (30_000, 5000)), ("RETRANSMISSIONS", (40,)),
+    ):  # fmt: skip
+        monkeypatch.setattr(sctp_advice, name, values)
+    budget = SctpBudget.read("1 s", "60 s", "0.1 %", "20 ms", paths=2, spare="10 s")
+    assert "the longest --survive is 7.99 s " in contradiction(budget)
+    assert list(candidates(dataclasses.replace(budget, survive_ns=7990 * MS)))
+    assert not list(candidates(dataclasses.replace(budget, survive_ns=8000 * MS)))
+
+
+def test_an_outage_as_long_as_the_budget_says_is_run() -> None:
+    budget = SctpBudget.read("1 s", "30 s", "0.1 %", "20 ms")
+    cells = plan_experiment(advice_spec(chosen_of(budget, list(candidates(budget)))[:1], budget)).cells
+    lengths = [
+        repair.at_ns - cut.at_ns
+        for cell in cells
+        for cut in cell.timeline
+        for repair in cell.timeline
+        if (cut.action, repair.action) == ("cut", "repair")
+    ]
+    assert len(lengths) == INSTANTS + 1 and max(lengths) == budget.survive_ns
 
 
 def test_a_budget_without_unit_is_refused_with_its_option() -> None:
