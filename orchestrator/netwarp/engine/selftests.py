@@ -90,7 +90,7 @@ def run_selftests(
     recipe = load_recipe()
     found = find_source(source, recipe)
     recipe = recipe.for_release(release_of(found))
-    root = unpack_tests(found, recipe)
+    root = unpack_tests(found)
     tree = Tree(root)
     if any(test.collection == COLLECTION for test in tests):
         add_lksctp(tree.tests)

@@ -140,7 +140,7 @@ def _scripts(folder: Path, name: str, seen: set[Path]) -> Iterator[str]:
         yield from _scripts(path.parent, other, seen)
 
 
-def unpack_tests(source: KernelSource, recipe: Recipe) -> Path:
+def unpack_tests(source: KernelSource) -> Path:
     """The tests of a source in the cache, unpacked unless they are there. Raises KernelError."""
     headers = [header.read_text() for header in sorted(OVERRIDES.glob("*.h"))]
     key = hashlib.sha256("\n".join([source.identity, toolchain(), *headers]).encode()).hexdigest()[:16]

@@ -50,7 +50,7 @@ MS = 1_000_000
 
 @pytest.fixture(scope="module")
 def script() -> Script:
-    return parse_script(SCRIPT, "sample")
+    return parse_script(SCRIPT)
 
 
 def test_the_head_and_the_shells_first_and_last_word(script: Script) -> None:

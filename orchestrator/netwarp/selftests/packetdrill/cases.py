@@ -74,7 +74,7 @@ def play_script(
     was stopped.
     """
     try:
-        script = parse_script(file.read_text(errors="replace"), file.name)
+        script = parse_script(file.read_text(errors="replace"))
         wanted = versions_of(script, versions)
     except Unsupported as error:
         return ScriptResult(file.name, tuple(CaseResult(one, "skip", str(error)) for one in versions), str(error))

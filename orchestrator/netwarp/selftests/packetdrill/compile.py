@@ -55,8 +55,6 @@ class Program:
     tolerance_us, tolerance_percent: the script's own.
     """
 
-    script: Script
-    version: Version
     text: str
     steps: tuple[Step, ...]
     connections: tuple[Connection, ...]
@@ -109,7 +107,7 @@ def compile_script(script: Script, version: Version) -> Program:
     except ValueError:
         raise Unsupported(1, f"--tolerance_percent={percent}") from None
     text = _text(script, addresses, steps, sockets.connections)
-    return Program(script, version, text, steps, tuple(sockets.connections), tolerance_us, share, tick_us)
+    return Program(text, steps, tuple(sockets.connections), tolerance_us, share, tick_us)
 
 
 def _option(script: Script, name: str, default: int) -> int:

@@ -117,7 +117,7 @@ class Judge:
             return Failure(line, "the script ended before this line")
         what = step.event.what
         if isinstance(what, Packet) and not what.inbound:
-            return self._sent(number, step, begun, tolerance)
+            return self._sent(number, step, tolerance)
         if (late := self._time(number, tolerance)) is not None:
             return Failure(line, late, at_ns=begun.t_ns - START_NS)
         if number in self.record.failed:
@@ -180,7 +180,7 @@ class Judge:
 
     # --- packets that the kernel sent -------------------------------------------------------------
 
-    def _sent(self, number: int, step: Step, begun: Begun, tolerance: Tolerance) -> Failure | None:
+    def _sent(self, number: int, step: Step, tolerance: Tolerance) -> Failure | None:
         packet = step.event.what
         assert isinstance(packet, Packet)
         assert isinstance(packet.body, Tcp)

@@ -173,7 +173,6 @@ class Seen:
     checksum is right, and whether the payload is zeros.
     """
 
-    version: int
     tos: int
     ttl: int
     flags: int
@@ -214,7 +213,7 @@ def parse(data: bytes) -> Seen | None:
     payload = data[start:end]
     options = options_of(data[at + 20 : start])
     return Seen(
-        version, tos, ttl, offset & 0x1FF, offset >> 9 & 7, seq, ack, window, urgent, options, len(payload), ip_ok,
+        tos, ttl, offset & 0x1FF, offset >> 9 & 7, seq, ack, window, urgent, options, len(payload), ip_ok,
         not payload.strip(b"\0"), start - at - 20,
     )  # fmt: skip
 

@@ -52,11 +52,11 @@ _ICMP = ("unreachable", "packet_too_big", "time_exceeded", "parameter_problem", 
 NS = 1_000_000_000
 
 
-def parse_script(text: str, name: str = "script") -> Script:
+def parse_script(text: str) -> Script:
     """Read a script. Raises ScriptError (Unsupported for words of the language that this player has no means for)."""
     if len(text) > LONGEST:
         raise ScriptError(1, f"the script has more than {LONGEST} characters")
-    return _Reader(text).script(name)
+    return _Reader(text).script()
 
 
 class _Reader:
@@ -113,7 +113,7 @@ class _Reader:
 
     # --- the script -------------------------------------------------------------------------------
 
-    def script(self, name: str) -> Script:
+    def script(self) -> Script:
         options: dict[str, str] = {}
         while (option := self.take(_OPTION)) is not None:
             options[option[1]] = option[2] or ""
@@ -131,14 +131,14 @@ class _Reader:
                     raise ScriptError(line, "a command without a time may stand first or last only")
                 break
             when = self.when()
-            events.append(Event(line, when, self.what(when)))
+            events.append(Event(line, when, self.what()))
             self.skip()
         if not events:
             raise ScriptError(self.line, "the script has no event")
         first = events[0]
         if first.when.start_ns != 0 or first.when.kind == "any":
             raise ScriptError(first.line, "the first event must be at time 0")
-        return Script(name, options, tuple(events), init, cleanup, tuple(self.text.split("\n")))
+        return Script(options, tuple(events), init, cleanup)
 
     def command(self) -> Command:
         self.expect("`")
@@ -185,7 +185,7 @@ class _Reader:
             raise ScriptError(self.line, f"'{match[2]}': a script lasts at most {LATEST_S} s")
         return bool(match[1]), int(whole or 0) * NS + int((part + "0" * 9)[:9])
 
-    def what(self, when: When) -> Packet | Call | Command | Code:
+    def what(self) -> Packet | Call | Command | Code:
         self.skip()
         start = self.at
         if self.text.startswith("`", self.at):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 
@@ -165,9 +165,7 @@ class Script:
     last.
     """
 
-    name: str
     options: dict[str, str]
     events: tuple[Event, ...]
     init: Command | None = None
     cleanup: Command | None = None
-    lines: tuple[str, ...] = field(default=(), repr=False)
