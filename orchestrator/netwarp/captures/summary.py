@@ -52,13 +52,8 @@ class FileSummary:
 
     @property
     def capture(self) -> Capture:
-        """The tables; the row tables are empty unless `whole`."""
+        """The tables; the row tables are empty unless the rows of every packet were in memory."""
         return self.stream.capture
-
-    @property
-    def whole(self) -> bool:
-        """True if the rows of every packet were in memory."""
-        return self.stream.whole
 
     @property
     def first_ns(self) -> int:

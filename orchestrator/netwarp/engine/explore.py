@@ -69,7 +69,6 @@ class Explored:
     """The result: where it is, how many cells ran, the curve, the functions, the findings."""
 
     path: Path
-    kernel: KernelBuild
     cells: int
     curve: Sequence[Step]
     functions: Sequence[Function]
@@ -449,7 +448,6 @@ class _Search:
         """Everything, for whoever asked."""
         return Explored(
             self.run_dir.root,
-            self.build,
             self.done,
             self.curve,
             self.functions,

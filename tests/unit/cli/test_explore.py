@@ -1,7 +1,6 @@
 """The words of `netwarp kernel explore`, and what it says at its end."""
 
 import argparse
-from pathlib import Path
 
 import pytest
 from netwarp.cli.explore import _budget, add_arguments, beside, run, summary
@@ -11,9 +10,7 @@ from netwarp.exploration.changes import PacketChange
 from netwarp.exploration.counters import Function
 from netwarp.exploration.found import Finding, Step
 from netwarp.exploration.oracles import Wrong
-from netwarp.guestkernel.cache import KernelBuild
 
-KERNEL = KernelBuild("k", Path("linux"), None, "6.12.1", "", "", "package", "", "", "", "", "gcov-sctp")
 LOST = PacketChange("drop", "p1", "forward", 1, "INIT")
 
 
@@ -24,7 +21,7 @@ def explored(tmp_path):
     ]
     wrong = Finding(Wrong("leak", "SCTP still has 1 chunk more", "chunk"), 0, (LOST,), ["c"], 7, "01-leak")
     curve = [Step(20, 3.0, 4.5, 100, 2, 1)]
-    return Explored(tmp_path, KERNEL, 20, curve, functions, [wrong], {"COMPLETED": 19, "FAILED": 1})
+    return Explored(tmp_path, 20, curve, functions, [wrong], {"COMPLETED": 19, "FAILED": 1})
 
 
 def arguments(*words):

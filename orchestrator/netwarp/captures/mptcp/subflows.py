@@ -20,14 +20,13 @@ UNANSWERED = 2
 @dataclasses.dataclass(frozen=True)
 class SubflowGroup:
     """The subflows of one MPTCP connection. flows: rows of the flow table, the first subflow first. turned: for each
-    flow, 1 if its direction 0 is the connection's direction 1 (the other host opened it). version: of MP_CAPABLE. keys:
-    of both hosts, 0 if not seen. complete: whether the capture holds the handshake that opened the connection.
+    flow, 1 if its direction 0 is the connection's direction 1 (the other host opened it). version: of MP_CAPABLE.
+    complete: whether the capture holds the handshake that opened the connection.
     """
 
     flows: tuple[int, ...]
     turned: tuple[int, ...]
     version: int
-    keys: tuple[int, int]
     complete: bool
 
 
@@ -64,13 +63,12 @@ def subflow_groups(capture: Capture) -> tuple[SubflowGroup, ...]:
             # who is asked has the token: the SYN's direction is the connection's towards that host
             members[connection].append((flow, int(direction == host)))
         else:
-            alone.append(SubflowGroup((flow,), (0,), 1, (0, 0), complete=False))
+            alone.append(SubflowGroup((flow,), (0,), 1, complete=False))
     opened = [
         SubflowGroup(
             flows=tuple(flow for flow, _ in members[first]),
             turned=tuple(turned for _, turned in members[first]),
             version=version,
-            keys=(keys[0], keys[1]),
             complete=all(keys),
         )
         for first, (version, keys) in begun.items()

@@ -32,7 +32,6 @@ class TcpConnection:
     sender); data_direction: the one with more new payload. Everything is computed when it is first accessed.
     """
 
-    flow: int
     t0_ns: int
     directions: tuple[Direction, Direction]
     row: Rows
@@ -193,7 +192,7 @@ def analyze_tcp(capture: Capture, flow: int, *, at: int | None = None, t0_ns: in
         )
         for d in (0, 1)
     ]
-    return TcpConnection(flow, capture.first_ns if t0_ns is None else t0_ns, (directions[0], directions[1]), row, cut)
+    return TcpConnection(capture.first_ns if t0_ns is None else t0_ns, (directions[0], directions[1]), row, cut)
 
 
 MOST = 200  # Events per kind and direction; of further ones only the number is given

@@ -421,14 +421,13 @@ class Arrivals:
     """One row per segment that brings new bytes below the highest number seen before it (RFC 4737 3.3, by bytes).
 
     reordered: it was sent before the segment that it arrived behind; repaired: it was sent after it, so it is a
-    retransmission; neither: not known. late_ns: time since the first segment beyond it arrived. again: repaired, or of
-    the same tick of the sender's clock but late enough to be an answer.
+    retransmission; neither: not known. again: repaired, or of the same tick of the sender's clock but late enough to be
+    an answer.
     """
 
     segment: Ints
     reordered: Bools
     repaired: Bools
-    late_ns: Ints
     again: Bools
 
 
@@ -444,7 +443,7 @@ def arrivals_of(data: DirectionColumns, rtt_min_ns: int | None) -> Arrivals:
     segment = data.carries[filling[data.carries]]
     none = np.zeros(len(segment), dtype=np.bool_)
     if not len(segment):
-        return Arrivals(segment, none, none, segment, none)
+        return Arrivals(segment, none, none, none)
     # the segment that first went beyond it
     beyond = np.searchsorted(data.highest_end, data.end[segment], side="right")
     beyond = np.minimum(beyond, segment - 1)
@@ -457,4 +456,4 @@ def arrivals_of(data: DirectionColumns, rtt_min_ns: int | None) -> Arrivals:
         reordered, repaired = reordered | (~stamped & ~later), repaired | (~stamped & later)
     if rtt_min_ns is not None:
         reordered |= ~repaired & (late < rtt_min_ns)
-    return Arrivals(segment, reordered, repaired, late, repaired | (stamped & ~reordered))
+    return Arrivals(segment, reordered, repaired, repaired | (stamped & ~reordered))
