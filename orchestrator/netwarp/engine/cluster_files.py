@@ -69,7 +69,7 @@ class Unlike(Exception):
     """
 
 
-def instrument_here(kernel: Path, kernel_sha256: str) -> Instrument:
+def instrument_here(kernel_sha256: str) -> Instrument:
     """The instrument of this machine."""
     files = {path: _sha256(BUILD / path) for path in NEEDED}
     return Instrument({KERNEL: kernel_sha256, **files}, software_here())

@@ -163,7 +163,7 @@ def _on_cluster(
             "--executor dask: its workers have one kernel; cells that name theirs run with --executor local"
         )
     kernel = backend.kernel
-    instrument = instrument_here(kernel, hashlib.sha256(kernel.read_bytes()).hexdigest())
+    instrument = instrument_here(hashlib.sha256(kernel.read_bytes()).hexdigest())
     topic = f"netwarp-{uuid.uuid4().hex}"
     return (
         instrument,

@@ -180,13 +180,11 @@ def selectors(claim: Claim) -> Iterator[tuple[str, Levels]]:
                 yield side, {**part, **levels}
 
 
-def _place(spec: Spec, section: str, name: str, key: str, text: str = "") -> Item:
-    """The position in the TOML where a table, figure, answer or claim has `key` (in a list: `text`), or where it
-    begins.
-    """
+def _place(spec: Spec, section: str, name: str, key: str) -> Item:
+    """The position in the TOML where a table, figure, answer or claim has `key`, or where it begins."""
     item = spec.claim_places.get(name) if section == "claim" else spec.document.get(section, name)
     item = item or spec.document
-    return (item.get(key) or item).part(text)
+    return item.get(key) or item
 
 
 def _check_axes(

@@ -43,7 +43,6 @@ class FlowMessages:
     """Reads the messages of one flow. default_bytes: the size of a message without a word about it, of each end."""
 
     reader: Reader
-    options: Mapping[str, Mapping[str, OptionValue]]
     default_bytes: Mapping[str, int]
     largest_bytes: Mapping[str, int]
 

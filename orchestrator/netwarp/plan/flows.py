@@ -146,7 +146,7 @@ class Flows:
         largest = {role: largest_message(protocol, room, given) for role, given in options.items()}
         default = {"sender": message, "receiver": self._full_packet(protocol, routes, options["receiver"])}
         if not page:
-            flow = FlowMessages(reader, options, default, largest).add(flow)
+            flow = FlowMessages(reader, default, largest).add(flow)
             self._check_burst(protocol, flow.sender_options, options["sender"], reader)
         return Routed(flow, routes, self._phase(start, stop, reader), self._arrivals(start, reader))
 

@@ -71,7 +71,7 @@ class HostFaults:
         draft, mtu = self.links[event.link], reader.whole("mtu") or 0
         if mtu >= draft.mtu_bytes:
             reader.wrong("mtu", f'is not below the link\'s own of {draft.mtu_bytes} B; for example mtu = "1280 B"')
-        self._routed(event.link, "is told to nobody: a switch sends no ICMP", reader)
+        self._routed(event.link, reader)
         return msgspec.structs.replace(event, mtu_bytes=mtu, directions=directions)
 
     def _forget(self, link: str, reader: Reader) -> None:
@@ -81,10 +81,11 @@ class HostFaults:
         if reader.has("for"):
             reader.problem("for", "what is forgotten does not come back; leave this out")
 
-    def _routed(self, link: str, why: str, reader: Reader) -> None:
+    def _routed(self, link: str, reader: Reader) -> None:
         draft = self.links[link]
         if any(self.nodes[node].kind == "switch" for node in (draft.a, draft.b)):
-            reader.problem("link", f"leads to a switch, and so it {why}; name a link between hosts and routers")
+            said = "leads to a switch, and so it is told to nobody: a switch sends no ICMP"
+            reader.problem("link", f"{said}; name a link between hosts and routers")
 
     def _address(self, event: Event, reader: Reader) -> Event:
         node, draft = reader.text("node") or "", self.links[event.link]

@@ -134,7 +134,7 @@ def _values(read: TraceContent, inner: Reader, reader: Reader) -> Traced:
     if any(values.get("rate", lowest) < lowest for _, values in rows):
         said = 'has a rate below 1 kbit/s, at which a packet takes seconds; an outage is an event, action = "blackhole"'
         reader.problem("trace", said)
-    return _traced(tuple(_fields(rows)), period_ns, read, reader)
+    return _traced(tuple(_fields(rows)), period_ns, reader)
 
 
 def _fields(rows: list[tuple[int, Mapping[str, float]]]) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -142,9 +142,7 @@ def _fields(rows: list[tuple[int, Mapping[str, float]]]) -> Iterator[tuple[int, 
         yield at_ns, {FIELDS[key]: float(value) if key == "loss" else int(value) for key, value in values.items()}
 
 
-def _traced(
-    rows: tuple[tuple[int, Mapping[str, Any]], ...], period_ns: int | None, read: TraceContent, reader: Reader
-) -> Traced:
+def _traced(rows: tuple[tuple[int, Mapping[str, Any]], ...], period_ns: int | None, reader: Reader) -> Traced:
     if len(rows) > MOST_ROWS:
         reader.problem("trace", f"has {len(rows)} rows, at most {MOST_ROWS}; let each hold for longer")
     mean = None
@@ -177,7 +175,7 @@ def _rates(read: TraceContent, window_ns: int, inner: Reader, reader: Reader) ->
                 count += 1
         rows.append((begins_ns, {"rate_bit_s": max(1000, count * size * 8 * 10**9 // (ends_ns - begins_ns))}))
         begins_ns, taken = ends_ns, taken + count
-    return _traced(tuple(rows), period_ns if after == "repeat" else None, read, reader)
+    return _traced(tuple(rows), period_ns if after == "repeat" else None, reader)
 
 
 def _opportunities(name: str, read: TraceContent, inner: Reader, reader: Reader) -> Traced:

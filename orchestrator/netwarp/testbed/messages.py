@@ -335,10 +335,10 @@ def redirect_all(device: Device, to: Device, *, mark: int = 0, leaving: bool = F
     return Request(data, f"{words} action mirred egress redirect dev {to.name}")
 
 
-def pass_mark(device: Device, mark: int, priority: int) -> Request:
+def pass_mark(device: Device, mark: int) -> Request:
     """Packets with that mark, which are about to leave by the interface, meet no later filter."""
-    data = _filter(device, priority, handle=mark, kind="fw", options=attribute(TCA_FW_CLASSID, struct.pack("=I", 1)))
-    return Request(data, f"tc filter add dev {device.name} egress pref {priority} handle {mark:#x} fw classid :1")
+    data = _filter(device, 1, handle=mark, kind="fw", options=attribute(TCA_FW_CLASSID, struct.pack("=I", 1)))
+    return Request(data, f"tc filter add dev {device.name} egress pref 1 handle {mark:#x} fw classid :1")
 
 
 def act_on_all(device: Device, actions: bytes, words: str) -> Request:

@@ -45,7 +45,7 @@ class RateLine:
             messages.clsact(back),
             messages.redirect_all(back, out, mark=MARK),
             messages.clsact(out),
-            *([] if self.delivers else [messages.pass_mark(out, MARK, 1)]),
+            *([] if self.delivers else [messages.pass_mark(out, MARK)]),
             messages.redirect_all(out, queue, leaving=True, priority=2),
         ]
 

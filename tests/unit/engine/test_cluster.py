@@ -106,7 +106,7 @@ def test_a_worker_that_never_finds_what_is_sent_to_it_is_named(tmp_path: Path, m
     monkeypatch.setenv("NETWARP_CACHE", str(tmp_path / "cache"))
     kernel = tmp_path / "linux"
     kernel.write_bytes(b"a kernel")
-    instrument = instrument_here(kernel, hashlib.sha256(b"a kernel").hexdigest())
+    instrument = instrument_here(hashlib.sha256(b"a kernel").hexdigest())
     tried = tmp_path / "tried"
 
     def task(cells: Sequence[Cell]) -> None:
@@ -132,7 +132,7 @@ def test_a_worker_that_dies_while_the_cluster_starts(tmp_path: Path, monkeypatch
     """Its successor takes its place: a real cluster, whose worker stops answering when it is given its plugin."""
     kernel = tmp_path / "linux"
     kernel.write_bytes(b"a kernel")
-    instrument = instrument_here(kernel, hashlib.sha256(b"a kernel").hexdigest())
+    instrument = instrument_here(hashlib.sha256(b"a kernel").hexdigest())
     killed: list[int] = []
     real = dask_workers._own_worker
 
