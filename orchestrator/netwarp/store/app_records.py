@@ -185,18 +185,6 @@ class Lost(AppRecord, frozen=True):
     sent_bytes: int
 
 
-class Reconnect(AppRecord, frozen=True):
-    """A sender asks for another connection."""
-
-    t_ns: int
-
-
-class Down(AppRecord, frozen=True):
-    """A receiver acts as if its host or process had been killed."""
-
-    t_ns: int
-
-
 class Object(AppRecord, frozen=True):
     """An object of a page, complete; pieces: its frames in the connection's bytes, "START:BYTES,..."."""
 
@@ -209,14 +197,6 @@ class Object(AppRecord, frozen=True):
     first_t_ns: int
     complete_t_ns: int
     pieces: str | None = None
-
-
-class Page(AppRecord, frozen=True):
-    """A page, complete."""
-
-    page: int
-    start_t_ns: int
-    end_t_ns: int
 
 
 class AgentEvent(AppRecord, frozen=True):
@@ -256,8 +236,8 @@ class Summary(AppRecord, frozen=True):
 NOT_READ = tuple(
     msgspec.defstruct(name, [], bases=(AppRecord,), frozen=True, gc=False)
     for name in (
-        "PageOptions", "Listening", "Blocked", "Unblocked", "FirstByte", "WindowClamp", "Corrupt", "Thaw",
-        "Accepted", "Closed",
+        "PageOptions", "Listening", "Reconnect", "Down", "Blocked", "Unblocked", "FirstByte", "WindowClamp", "Corrupt",
+        "Page", "Thaw", "Accepted", "Closed",
     )
 )  # fmt: skip
 """Kinds of which netwarp reads no member. Kept here, since a base knows its subclasses only as long as they live."""
