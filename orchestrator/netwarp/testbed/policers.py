@@ -16,13 +16,12 @@ from ..core.types import Cell, Check
 from . import messages
 from .layout import Interface, Layout
 from .messages import INGRESS, TCA_ACT_KIND, TCA_ACT_OPTIONS, TCA_KIND, TCA_MATCHALL_ACT, TCA_OPTIONS, Request
-from .qdiscs import LINKLAYER_ETHERNET, TICK_NS, attribute, attributes_of, sending_ns
+from .qdiscs import LINKLAYER_ETHERNET, RATESPEC, TICK_NS, attribute, attributes_of, sending_ns
 
 _TBF, _RATE, _RESULT, _RATE64 = 1, 2, 5, 8
 """TCA_POLICE_*."""
 _PARMS = struct.Struct("=IiIII")
 """The beginning of struct tc_police: index, action, limit, burst (ticks of 64 ns), mtu; two rates follow."""
-_RATESPEC = struct.Struct("=BBHhHI")
 _CELL_LOG = 3
 """Of the rate's table, which the kernel asks for and does not use."""
 _TABLE_BYTES = 1024
@@ -43,10 +42,10 @@ class Police(Frozen, frozen=True):
     def encode(self) -> bytes:
         """The body of TCA_ACT_OPTIONS."""
         wide = self.rate_byte_s >= 1 << 32
-        rate = _RATESPEC.pack(
+        rate = RATESPEC.pack(
             _CELL_LOG, LINKLAYER_ETHERNET, self.overhead_bytes, 0, 0, 0xFFFFFFFF if wide else self.rate_byte_s
         )
-        parms = _PARMS.pack(0, self.exceeding, 0, self.burst_ticks, _MTU_BYTES) + rate + bytes(_RATESPEC.size + 12)
+        parms = _PARMS.pack(0, self.exceeding, 0, self.burst_ticks, _MTU_BYTES) + rate + bytes(RATESPEC.size + 12)
         body = attribute(_TBF, parms) + attribute(_RATE, bytes(_TABLE_BYTES))
         body += attribute(_RESULT, struct.pack("=I", _OK))
         return body + (attribute(_RATE64, struct.pack("=Q", self.rate_byte_s)) if wide else b"")
@@ -55,7 +54,7 @@ class Police(Frozen, frozen=True):
     def decode(cls, attributes: dict[int, bytes]) -> Police:
         """From the attributes inside TCA_ACT_OPTIONS. Raises KeyError, struct.error for what is no policer's."""
         _, action, _, burst, _ = _PARMS.unpack_from(attributes[_TBF])
-        _, _, overhead, _, _, rate = _RATESPEC.unpack_from(attributes[_TBF], _PARMS.size)
+        _, _, overhead, _, _, rate = RATESPEC.unpack_from(attributes[_TBF], _PARMS.size)
         if _RATE64 in attributes:
             (rate,) = struct.unpack_from("=Q", attributes[_RATE64])
         return cls(rate, burst, overhead, action)

@@ -90,7 +90,7 @@ class QdiscStage(Frozen, frozen=True):
 
 
 _TBF_PARMS, _TBF_RATE64, _TBF_BURST = 1, 4, 6
-_RATESPEC = struct.Struct("=BBHhHI")
+RATESPEC = struct.Struct("=BBHhHI")
 """struct tc_ratespec: cell_log, linklayer, overhead, cell_align, mpu, rate."""
 _TBF_LIMITS = struct.Struct("=III")
 """The end of struct tc_tbf_qopt: limit, buffer, mtu."""
@@ -114,8 +114,8 @@ class Tbf(QdiscStage, frozen=True):
     def encode(self) -> bytes:
         """The body of TCA_OPTIONS."""
         wide = self.rate_byte_s >= 1 << 32
-        rate = _RATESPEC.pack(0, LINKLAYER_ETHERNET, 0, 0, 0, 0xFFFFFFFF if wide else self.rate_byte_s)
-        parms = rate + bytes(_RATESPEC.size) + _TBF_LIMITS.pack(self.limit_bytes, 0, 0)
+        rate = RATESPEC.pack(0, LINKLAYER_ETHERNET, 0, 0, 0, 0xFFFFFFFF if wide else self.rate_byte_s)
+        parms = rate + bytes(RATESPEC.size) + _TBF_LIMITS.pack(self.limit_bytes, 0, 0)
         body = attribute(_TBF_PARMS, parms) + attribute(_TBF_BURST, struct.pack("=I", self.burst_bytes))
         return body + (attribute(_TBF_RATE64, struct.pack("=Q", self.rate_byte_s)) if wide else b"")
 
@@ -123,10 +123,10 @@ class Tbf(QdiscStage, frozen=True):
     def decode(cls, attributes: dict[int, bytes]) -> Tbf:
         """From the attributes inside TCA_OPTIONS. Raises KeyError, struct.error for what is no tbf's."""
         parms = attributes[_TBF_PARMS]
-        rate = _RATESPEC.unpack_from(parms)[-1]
+        rate = RATESPEC.unpack_from(parms)[-1]
         if _TBF_RATE64 in attributes:
             (rate,) = struct.unpack_from("=Q", attributes[_TBF_RATE64])
-        limit, bucket, _ = _TBF_LIMITS.unpack_from(parms, 2 * _RATESPEC.size)
+        limit, bucket, _ = _TBF_LIMITS.unpack_from(parms, 2 * RATESPEC.size)
         return cls(rate_byte_s=rate, limit_bytes=limit, bucket_ticks=bucket)
 
     def as_shown(self) -> Tbf:
@@ -191,7 +191,7 @@ class Htb(QdiscStage, frozen=True):
     def encode_class(self) -> bytes:
         """The body of TCA_OPTIONS of its class."""
         wide = self.rate_byte_s >= 1 << 32
-        rate = _RATESPEC.pack(0, LINKLAYER_ETHERNET, 0, 0, 0, 0xFFFFFFFF if wide else self.rate_byte_s)
+        rate = RATESPEC.pack(0, LINKLAYER_ETHERNET, 0, 0, 0, 0xFFFFFFFF if wide else self.rate_byte_s)
         limits = _HTB_LIMITS.pack(self.credit_ticks, self.credit_ticks, _QUANTUM_BYTES, 0, 0)
         more = struct.pack("=Q", self.rate_byte_s)
         body = attribute(_HTB_PARMS, rate + rate + limits)
@@ -204,11 +204,11 @@ class Htb(QdiscStage, frozen=True):
         Raises KeyError, struct.error for what is no htb's.
         """
         parms = attributes[_HTB_PARMS]
-        rates = [_RATESPEC.unpack_from(parms, offset)[-1] for offset in (0, _RATESPEC.size)]
+        rates = [RATESPEC.unpack_from(parms, offset)[-1] for offset in (0, RATESPEC.size)]
         for place, number in enumerate((_HTB_RATE64, _HTB_CEIL64)):
             if number in attributes:
                 (rates[place],) = struct.unpack_from("=Q", attributes[number])
-        credit, ceiling_credit, *_ = _HTB_LIMITS.unpack_from(parms, 2 * _RATESPEC.size)
+        credit, ceiling_credit, *_ = _HTB_LIMITS.unpack_from(parms, 2 * RATESPEC.size)
         return cls(rates[0] if rates[0] == rates[1] and credit == ceiling_credit else 0, credit)
 
     def as_shown(self) -> Htb:
