@@ -110,6 +110,9 @@ def _assumed(found: WhatIf) -> Iterator[str]:
             f"{counted(held, 'message')} went as an acknowledgement came or a timer expired: taken as due just before"
         )
         yield from hanging("    ", text)
+    if late := found.inputs.by_pattern:
+        text = f"{counted(late, 'message')} went later than the pattern of the others: taken as due by the pattern"
+        yield from hanging("    ", text)
     if missing := [END_NAMES[end] for end in (0, 1) if not found.inputs.seen_from[end]]:
         text = f"what {missing[0]} sent and lost is not in the capture"
         yield from hanging("    ", text)

@@ -14,7 +14,7 @@ from typing import Any
 from ..captures.explanation import Known
 from ..captures.inference import TICK_NS
 from ..captures.sctp.network_evidence import EDGE_NS, Dead
-from ..captures.sctp.replay_inputs import END_NAMES, HELD_NS, ReplayInputs, SeenMessage
+from ..captures.sctp.replay_inputs import END_NAMES, ReplayInputs, SeenMessage
 from ..captures.sctp.settings import LINUX
 from ..captures.sctp.transmissions import NEVER
 from ..core.errors import CaptureError
@@ -358,14 +358,9 @@ def write_spec(folder: Path, spec: Mapping[str, Any], inputs: ReplayInputs) -> P
 
 
 def _rows(inputs: ReplayInputs, end: int) -> Iterator[tuple[int, int, int]]:
-    """When each message is due after the flow's start, in us. One that waited for an acknowledgement was there before
-    it.
-    """
+    """When each message is due after the flow's start, in us."""
     messages: Sequence[SeenMessage] = inputs.messages[end]
-    due = [
-        (max(message.time_ns - inputs.start_ns - (2 * HELD_NS if message.held else 0), 0) // 1000, message)
-        for message in messages
-    ]
+    due = [(max(message.due_ns - inputs.start_ns, 0) // 1000, message) for message in messages]
     for at, message in sorted(due, key=lambda each: each[0]):
         yield at, message.size, message.stream
     if not messages:  # a file needs one: it is due after the flow's end

@@ -1,11 +1,15 @@
 """The network under an association, as packets show it: intervals in which nothing passed, and single losses."""
 
+from pathlib import Path
+
 from netwarp.captures import read_captures
+from netwarp.captures.sctp.association import Association
 from netwarp.captures.sctp.event_match import SentEvent, match_events
-from netwarp.captures.sctp.network_evidence import EDGE_NS, Packet, way
+from netwarp.captures.sctp.network_evidence import EDGE_NS, Packet, transmissions_that_arrived, way
 from netwarp.captures.sctp.replay_inputs import View, replay_inputs
 from netwarp.captures.sctp.transmissions import NEVER
-from support.captures import recorded
+from support.captures import T, association, pcap, read, recorded
+from support.sctp_story import data, handshake, sack
 
 S, MS = 1_000_000_000, 1_000_000
 
@@ -70,3 +74,25 @@ def test_the_recorded_failover_has_messages_in_order_on_two_paths() -> None:
     times = [message.time_ns for message in inputs.messages[0]]
     assert times == sorted(times) and inputs.messages[1] == ()
     assert any(dead.losses for path in inputs.paths for dead in path.ways[0].dead)
+
+
+def test_the_answer_to_an_init_sent_twice_gives_the_round_trip(tmp_path: Path) -> None:
+    """T1 is shorter than the round trip: the first answer comes soon after the second INIT, and answers the first."""
+    init, answer, echo, done = association()
+    opening = [(0, init), (200, init), (240, answer), (240, echo), (440, answer), (480, done)]
+    packets = [*((at * MS, packet) for at, packet in opening), data(1000, 0), sack(1240, 0)]
+    capture = read(tmp_path, pcap([(T + at, packet) for at, packet in packets]))
+    (path,) = replay_inputs([View(capture, 0)]).paths
+    assert path.round_trip_ns == 240 * MS and path.ways[0].dead == ()
+
+
+def test_what_a_later_sack_does_not_report_did_not_arrive(tmp_path: Path) -> None:
+    """TSN 1 is sent three times. A SACK long after the first does not have it, and it is reported as there twice."""
+    packets = [
+        *handshake(), data(1000, 0), sack(1100, 0),
+        data(2000, 1), data(2500, 2), sack(2600, 0, [(2, 2)]), data(3000, 1), data(3090, 1),
+        sack(3100, 2), sack(3190, 2, again=[1]),
+    ]  # fmt: skip
+    capture = read(tmp_path, pcap([(T + at, packet) for at, packet in packets]))
+    found = Association(capture, 0, direction=0)
+    assert transmissions_that_arrived(found, {0: 100 * MS}) == [True, False, True, True, True]

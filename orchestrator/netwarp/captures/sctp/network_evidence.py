@@ -26,6 +26,8 @@ NEAR_NS = 1 * MS
 """A loss so near to a packet that arrived is one of single packets, told by its number."""
 ANSWER = 0.9
 """Share of the shortest round trip: what came sooner answers something earlier."""
+LATE_NS = 200 * MS
+"""A chunk that comes so long before a SACK is in it: by more, queues and the ways of two paths do not differ."""
 PUT_OFF_NS = 200 * MS
 """Delay of a SACK at the receiver where it is not known: the largest that RFC 9260 6.2 has for usual."""
 
@@ -145,6 +147,7 @@ def transmissions_that_arrived(association: Association, round_trips: Mapping[in
         rows_of.setdefault(unit, []).append(row)
     result: list[bool | None] = [None] * len(sent)
     times, paths = sent.rows["time_ns"], sent.rows["path"]
+    told = np.sort(reports.time_ns)
     end_ns = int(association.row["last_ns"])
     for unit, rows in rows_of.items():
         if acked_ns[unit] == NEVER:
@@ -159,7 +162,12 @@ def transmissions_that_arrived(association: Association, round_trips: Mapping[in
         answer_ns = int(acked_ns[unit])
         could = [row for row in rows if times[row] + ANSWER * round_trips.get(int(paths[row]), 0) <= answer_ns]
         last = could[-1] if could else rows[0]
-        there = {last, *[row for row in rows if row != last][:extra]}
+        before = int(np.searchsorted(told, answer_ns)) - 1
+        silent_ns = int(told[before]) - LATE_NS if before >= 0 else -NEVER
+        # what arrived long before a SACK that did not report it did not arrive
+        others = [row for row in rows if row != last]
+        others = [row for row in others if times[row] + 2 * round_trips.get(int(paths[row]), 0) > silent_ns] or others
+        there = {last, *others[:extra]}
         for row in rows:
             if row in there or row < last:  # of one sent after the answer was under way nothing was reported
                 result[row] = row in there
@@ -200,8 +208,9 @@ def _asked(association: Association) -> list[tuple[int, int, bool]]:
     if association.direction == 0:
         for kind, answer in ((INIT, INIT_ACK), (COOKIE_ECHO, COOKIE_ACK)):
             rows, answers = chunks[columns.of_type(kind)], chunks[columns.of_type(answer)]
+            each = len(rows) == len(answers) and bool((answers["time_ns"] > rows["time_ns"]).all())
             for number, row in enumerate(rows):
                 until_ns = int(rows[number + 1]["time_ns"]) if number + 1 < len(rows) else NEVER
                 came = (answers["time_ns"] >= row["time_ns"]) & (answers["time_ns"] < until_ns)
-                asked.append((int(row["path"]), int(row["time_ns"]), bool(came.any())))
+                asked.append((int(row["path"]), int(row["time_ns"]), each or bool(came.any())))
     return asked

@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ...core.errors import CaptureError
-from ...core.wire import SHUTDOWN
+from ...core.wire import INIT, INIT_ACK, SHUTDOWN
 from ..capture import Capture, address_text, read_captures
 from ..hop_joins import NOWHERE, match_packets
 from ..native import Ints, Rows
 from .association import Association
+from .message_pattern import due_times
 from .network_evidence import NEAR_NS, Packet, Way, inferred, of_both_ends, way
 
 END_NAMES = ("a", "b")
@@ -20,8 +21,8 @@ END_NAMES = ("a", "b")
 USUAL_MTU = 1500
 LEAST_RATE_PAIRS = 5
 HELD_NS = 100_000
-"""A message that goes so soon after an acknowledgement or a retransmission waited for it. It is taken as due as long
-before.
+"""A message that goes so soon after an acknowledgement or a retransmission waited for it. Where the messages have no
+pattern, it is taken as due twice as long before.
 """
 
 
@@ -50,11 +51,12 @@ class SeenPath:
 
 @dataclasses.dataclass(frozen=True)
 class SeenMessage:
-    """A message: when its first chunk was first sent, and its size and stream. held: an acknowledgement or a timer let
-    it go, so it may have been due earlier.
+    """A message: when its first chunk was first sent, when it is taken to have been due, and its size and stream. held:
+    an acknowledgement or a timer let it go, so it was due earlier, by the pattern of the messages if they have one.
     """
 
     time_ns: int
+    due_ns: int
     size: int
     stream: int
     held: bool
@@ -85,8 +87,15 @@ class ReplayInputs:
 
     @property
     def held(self) -> int:
-        """Messages that may have been due before they were sent."""
-        return sum(message.held for messages in self.messages for message in messages)
+        """Messages that were due before they were sent, and no pattern says when."""
+        every = [message for messages in self.messages for message in messages]
+        return sum(message.held and message.time_ns - message.due_ns == 2 * HELD_NS for message in every)
+
+    @property
+    def by_pattern(self) -> int:
+        """Messages that were sent later than the pattern of their end's messages has them."""
+        every = [message for messages in self.messages for message in messages]
+        return sum(message.time_ns - message.due_ns > 2 * HELD_NS for message in every)
 
 
 def replay_inputs(views: Sequence[View]) -> ReplayInputs:
@@ -201,13 +210,23 @@ def _round_trips(association: Association, paths: Sequence[int]) -> dict[int, in
     mine = (beats.direction == association.direction) & beats.answered
     for path, value in zip(beats.path[mine].tolist(), (beats.answered_ns - beats.time_ns)[mine].tolist(), strict=True):
         found.setdefault(path, []).append(value)
-    if (handshake := association.handshake_ns) is not None:
-        found.setdefault(paths[0], []).append(sum(handshake))
+    if (handshake := _handshake_ns(association)) is not None:
+        found.setdefault(paths[0], []).append(handshake)
     known = {path: min(values) for path, values in found.items()}
     if not known:
         raise CaptureError("no round trip was captured: neither a handshake nor data that was acknowledged")
     usual = known.get(paths[0], min(known.values()))
     return {path: known.get(path, usual) for path in paths}
+
+
+def _handshake_ns(association: Association) -> int | None:
+    """The round trip of the handshake. Where INIT was sent again though none was lost (as many answers came), the n-th
+    answer is that to the n-th, not that to the last INIT before it.
+    """
+    asked, answers = (association.chunks["time_ns"][association.columns.of_type(kind)] for kind in (INIT, INIT_ACK))
+    if association.direction == 0 and len(asked) == len(answers) > 1 and (answers > asked).all():
+        return int((answers - asked).min())
+    return None if association.handshake_ns is None else sum(association.handshake_ns)
 
 
 def _messages(association: Association, end: int, round_trips: Mapping[int, int], ahead_ns: int) -> list[SeenMessage]:
@@ -218,16 +237,23 @@ def _messages(association: Association, end: int, round_trips: Mapping[int, int]
     reports = association.reports.time_ns if at_sender else np.zeros(0, dtype=np.int64)
     repeated = association.sent.rows["time_ns"][association.sent.repeated] if at_sender else reports
     letting_go = np.sort(np.concatenate([reports, repeated]))
-    result = []
+    sent = []
     rows = found.row
     for place, size, stream in zip(rows.tolist(), found.payload_bytes.tolist(), found.stream.tolist(), strict=True):
         time_ns, path = int(chunks["time_ns"][place]), int(chunks["path"][place])
         since = int(np.searchsorted(letting_go, time_ns, side="right")) - 1
-        held = since >= 0 and time_ns - int(letting_go[since]) < HELD_NS
+        held = bool(since >= 0 and time_ns - int(letting_go[since]) < HELD_NS)
         if not at_sender:
             time_ns -= round_trips.get(path, next(iter(round_trips.values()))) // 2
-        result.append(SeenMessage(time_ns - ahead_ns, int(size), int(stream), bool(held)))
-    return sorted(result, key=lambda message: message.time_ns)
+        sent.append((time_ns - ahead_ns, int(size), int(stream), held))
+    sent.sort(key=lambda each: each[0])
+    due: Sequence[int] | Ints | None = due_times([time_ns for time_ns, *_ in sent], [held for *_, held in sent])
+    if due is None:
+        due = [time_ns - 2 * HELD_NS * held for time_ns, *_, held in sent]
+    return [
+        SeenMessage(time_ns, int(due_ns), size, stream, held)
+        for due_ns, (time_ns, size, stream, held) in zip(due, sent, strict=True)
+    ]
 
 
 def _payload_protocol(association: Association) -> int:
