@@ -30,7 +30,7 @@ from netwarp.experiment import load_spec
 
 HERE = Path(__file__).resolve().parent
 NAMES = ("recovery", "rfc9438", "bbr")
-SHOWN = {"rfc9438": ("tables", "epochs")}
+SHOWN = {"rfc9438": ("tables", "epochs", "phases")}
 """Tables of a run that are kept, and shown in the README."""
 MEASURED = ("bbr",)
 """Of these the table has what was measured beside each verdict."""
@@ -39,6 +39,7 @@ BUILDS = {"rfc9438": ("small-c", "large-c")}
 TITLES = {
     "tables": "Average window in packets: the RFC's table, its equations, the models in whole round trips, and Linux",
     "epochs": "Round trips of one of CUBIC's epochs, less those of the model in which it follows Reno",
+    "phases": "A rise of the round trip after a timeout: the window at which HyStart ends slow start (0: it does not)",
 }
 BEGIN = "<!-- table: experiments/golden.py writes what follows (kernels/, claims.toml, differences.toml) -->"
 END = "<!-- end of the table -->"
@@ -112,7 +113,7 @@ def with_the_rest(did: Kept) -> Kept:
     }
     did = did | {"claims": {name: row for name, row in claims.items() if row["verdict"] != NOT_TESTED}}
     if kept and kept["captures"].keys() - did["captures"].keys():
-        return did | {"tables": kept["tables"], "captures": kept["captures"] | did["captures"]}
+        return did | {"tables": did["tables"] | kept["tables"], "captures": kept["captures"] | did["captures"]}
     return did
 
 
@@ -175,7 +176,8 @@ def of_builds(experiment: str, claims: dict[str, Claim]) -> list[str]:
 
 def kept_table(found: list[Kept], name: str) -> list[str]:
     """A table of the runs: its axes, what stands beside its numbers, and the number of each kernel."""
-    tables = {each["release"]: list(csv.DictReader(each["tables"][name].splitlines())) for each in found}
+    kept = {each["release"]: each["tables"][name] for each in found if name in each["tables"]}
+    tables = {release: list(csv.DictReader(text.splitlines())) for release, text in kept.items()}
     first = next(iter(tables.values()))
     columns = list(first[0])
     axes, beside = columns[: columns.index("value")], columns[columns.index("note") + 1 :]
