@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import NetwarpError
+from ..core.errors import NetwarpError, os_words
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -152,26 +152,28 @@ def _command(argv: Sequence[str]) -> str | None:
 def _run(argv: list[str] | None) -> int:
     typed = tuple(sys.argv[1:] if argv is None else argv)
     parser = make_parser(_command(typed))
-    args, unknown = parser.parse_known_args(typed)
-    if unknown:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}; see netwarp {args.asked} --help")
-    args.typed = typed
-    logging.basicConfig(level=logging.DEBUG if args.verbose else logging.WARNING, format="netwarp: %(message)s")
+    verbose = "-v" in typed or "--verbose" in typed
+    logging.basicConfig(level=logging.DEBUG if verbose else logging.WARNING, format="netwarp: %(message)s")
     try:
+        args, unknown = parser.parse_known_args(typed)
+        if unknown:
+            parser.error(f"unrecognized arguments: {' '.join(unknown)}; see netwarp {args.asked} --help")
+        args.typed = typed
         status: int = args.run(args)
+        sys.stdout.flush()
         return status
     except NetwarpError as error:
-        if args.verbose:
+        if verbose:
             logging.exception("failed")
         print(f"netwarp: {error}", file=sys.stderr)
         return error.exit_status
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except OSError as error:  # a directory that cannot be made, a disk that filled up: the system's own words say it
-        if args.verbose:
+    except OSError as error:  # a directory that cannot be made, a disk that filled up
+        if verbose:
             logging.exception("failed")
-        print(f"netwarp: {error}", file=sys.stderr)
+        print(f"netwarp: {os_words(error)}", file=sys.stderr)
         return 1
 
 

@@ -27,6 +27,7 @@ from ..sandbox.choose import BACKENDS
 from ..store.run_dir import write_atomic, write_json
 from . import EXIT_INTERRUPTED
 from .output import make_table, plain_console, print_json
+from .places import new_file, new_folder
 from .progress import TerminalProgress
 from .run import add_plan_arguments, plan_options, resuming
 
@@ -48,11 +49,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--inventory", type=Path, metavar="FILE", help="of hosts: machines, as Ansible knows them")
     parser.add_argument("--jobs", type=int, metavar="N", help="cells at once (default: cores; on the wall clock 1)")
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="directory for both runs (default: results/agreement/<name>/<time>/)"
+        "--out",
+        type=new_folder,
+        metavar="DIR",
+        help="directory for both runs (default: results/agreement/<name>/<time>/)",
     )
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted one (wants --out)")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the summary")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="the page (default: <out>/agreement.html)")
+    parser.add_argument("--html", type=new_file, metavar="FILE", help="the page (default: <out>/agreement.html)")
     parser.set_defaults(run=run)
 
 

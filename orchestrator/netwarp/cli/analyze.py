@@ -14,6 +14,7 @@ from typing import Any
 
 from ..core.errors import CaptureError, SpecError
 from . import EXIT_INTERRUPTED
+from .places import new_file, new_folder
 
 MOST_NAMED = 5
 """Cells that are named when their raw files are missing."""
@@ -38,9 +39,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("paths", nargs="+", type=Path, metavar="RUN_DIR | CAPTURE")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
-        "--csv", type=Path, metavar="DIR", help="write tidy tables into a new directory, or one of ours"
+        "--csv", type=new_folder, metavar="DIR", help="write tidy tables into a new directory, or one of ours"
     )
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write one self-contained page with charts")
+    parser.add_argument("--html", type=new_file, metavar="FILE", help="write one self-contained page with charts")
     parser.add_argument("--join", action="store_true", help="the captures are of one run: loss and delay of each hop")
     parser.add_argument("--one-clock", action="store_true", help="with --join: all captures' times are of one clock")
     parser.add_argument("--merge", action="store_true", help="the captures are the interfaces of one node: one summary")

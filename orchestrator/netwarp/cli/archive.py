@@ -16,6 +16,7 @@ from ..engine.merging import merge_runs, take_cells
 from ..engine.run_again import replay, verify
 from ..engine.run_directory import open_run
 from ..results.compared_numbers import Comparison
+from .places import new_file, new_folder
 from .progress import TerminalProgress
 from .run import EXIT_INCOMPLETE, EXIT_OK, add_shard_argument, shard_option
 from .summary import print_summary
@@ -42,9 +43,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--spec",
         help="take the cells of this spec from whichever run has them: runs of earlier states of it, or a part each",
     )
-    merging.add_argument("--out", type=Path, metavar="DIR", required=True, help="the run directory of the whole")
+    merging.add_argument("--out", type=new_folder, metavar="DIR", required=True, help="the run directory of the whole")
     merging.add_argument("--no-report", action="store_true", help="stop after the tables")
-    merging.add_argument("--junit", type=Path, metavar="FILE", help="write outcomes and verdicts as JUnit XML")
+    merging.add_argument("--junit", type=new_file, metavar="FILE", help="write outcomes and verdicts as JUnit XML")
     merging.set_defaults(run=run_merge)
     verifying = commands.add_parser(
         "archive verify",
@@ -74,7 +75,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         example="netwarp archive bundle results/choi2009/latest",
     )
     packing.add_argument("run_dir", type=Path, metavar="RUN")
-    packing.add_argument("--out", type=Path, metavar="FILE", help=f"default: NAME{SUFFIX} here, NAME the experiment's")
+    packing.add_argument(
+        "--out", type=new_file, metavar="FILE", help=f"default: NAME{SUFFIX} here, NAME the experiment's"
+    )
     packing.set_defaults(run=run_bundle)
     unpacks = commands.add_parser(
         "archive unpack", help="make cells/<cell_id>/ of packed cells again (netwarp run --pack)",

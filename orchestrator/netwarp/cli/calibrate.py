@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -14,6 +13,7 @@ from ..engine.calibration import AQM, BUCKETS, GENERIC, IPV6, NETEM, NOT_COMPLET
 from ..present.profile_table import profile_table
 from ..store.probe_rows import ProbeRow
 from .output import make_table, print_json
+from .places import new_file, new_folder
 from .progress import TerminalProgress
 
 
@@ -28,9 +28,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )  # fmt: skip
     parser.add_argument("--backend", choices=("virtual", "guest", "netns"), default="virtual", help="default: virtual")
     parser.add_argument("--jobs", type=int, metavar="N", help="cells at once (default: cores)")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="keep the captures of the probes in this run directory")
     parser.add_argument(
-        "--html", type=Path, metavar="FILE", help="write the page there too (default: beside the stored calibration)"
+        "--out", type=new_folder, metavar="DIR", help="keep the captures of the probes in this run directory"
+    )
+    parser.add_argument(
+        "--html",
+        type=new_file,
+        metavar="FILE",
+        help="write the page there too (default: beside the stored calibration)",
     )
     parser.add_argument("--full", action="store_true", help="every comparison, not only those that are off")
     parser.add_argument("--json", action="store_true", help="print calibration.json instead of the table")

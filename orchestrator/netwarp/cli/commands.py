@@ -29,6 +29,7 @@ from ..testbed.compile import Clock, compile_cell
 from ..testbed.steps import to_commands
 from . import EXIT_UNAVAILABLE
 from .output import print_json
+from .places import new_folder
 from .run import add_plan_arguments, add_shard_argument, plan_of
 from .summary import size_words
 
@@ -61,7 +62,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="captures (.zst and .gz are expanded, others copied), or directories of them, a cell's among them",
     )  # fmt: skip
     exports.add_argument(
-        "--out", type=Path, metavar="DIR", default=Path(), help="directory to write to (default: here)"
+        "--out", type=new_folder, metavar="DIR", default=Path(), help="directory to write to (default: here)"
     )
     exports.add_argument("--har", action="store_true", help="RUN CELL: the pages of a cell as HAR 1.2 instead")
     exports.set_defaults(run=run_export)

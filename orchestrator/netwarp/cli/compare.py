@@ -21,6 +21,7 @@ from ..results.run_comparison import RunComparison
 from ..results.write import csv_text
 from ..store.run_dir import write_atomic
 from .output import make_table, plain_console, print_json
+from .places import new_file
 
 SHOWN = 20
 NOTHING = "The runs have no number in common: nothing was compared."
@@ -35,8 +36,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("a", type=Path, metavar="RUN_A")
     parser.add_argument("b", type=Path, metavar="RUN_B")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write every number of both runs to a table")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page")
+    parser.add_argument("--csv", type=new_file, metavar="FILE", help="write every number of both runs to a table")
+    parser.add_argument("--html", type=new_file, metavar="FILE", help="write a page")
     parser.add_argument("--exit-code", action="store_true", help="exit with 1 if anything changed (for scripts)")
     parser.add_argument(
         "--exact", action="store_true",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..core.errors import SpecError
 from .output import print_json
+from .places import new_folder
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -31,7 +32,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "answered; several with commas between)",
     )
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="with --what-if: its directory (default: results/what-if/<time>)"
+        "--out", type=new_folder, metavar="DIR", help="with --what-if: its directory (default: results/what-if/<time>)"
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="with --what-if: cells at once (default: cores)")
     parser.set_defaults(run=run_explain)

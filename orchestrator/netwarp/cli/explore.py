@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..core.errors import SpecError
 from ..core.units import QuantityError, counted, parse_quantity
+from .places import new_folder
 
 if TYPE_CHECKING:
     from ..engine.explore import Explored
@@ -53,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="cells at once (default: cores); the cells are the same ones"
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="(default: results/<name>-explore/<UTC time>/)")
+    parser.add_argument("--out", type=new_folder, metavar="DIR", help="(default: results/<name>-explore/<UTC time>/)")
     parser.add_argument("--json", action="store_true", help="print explore.json instead of the summary")
 
 

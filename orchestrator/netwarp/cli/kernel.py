@@ -34,6 +34,7 @@ from ..guestkernel.tool_run import Progress
 from ..guestkernel.variant import PLAIN, Variant, combined, debugging, patched
 from . import EXIT_INTERRUPTED, explained, terminable
 from .nipa import add_nipa_arguments
+from .places import new_file
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -127,7 +128,7 @@ def add_verbs(add: Callable[..., argparse.ArgumentParser]) -> None:
         "export", help="write a kernel into a file, for machines that shall not build one",
         example="netwarp kernel export kernel.tar.gz",
     )  # fmt: skip
-    leaving.add_argument("file", type=Path, metavar="FILE", help="e.g. kernel.tar.gz")
+    leaving.add_argument("file", type=new_file, metavar="FILE", help="e.g. kernel.tar.gz")
     leaving.add_argument("--key", help="of the kernel, or its beginning (default: the one that runs use)")
     coming = add(
         "import", help="put an exported kernel into the cache, if it is the one that was built",

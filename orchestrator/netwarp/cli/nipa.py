@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.errors import DoesNotBuild, SpecError
+from .places import new_file
 
 if TYPE_CHECKING:  # `netwarp.cli.kernel` has the standard library alone
     from ..selftests.nipa import Origin
@@ -31,6 +32,8 @@ def telling_nipa(args: argparse.Namespace) -> Iterator[None]:
     args.started = datetime.now(UTC)
     if args.nipa is not None and not args.branch:
         raise SpecError("--nipa needs the branch's name, for example: --branch net-next-2026-08-20--15-00")
+    if args.nipa is not None:
+        new_file(args.nipa)
     try:
         yield
     except DoesNotBuild as error:

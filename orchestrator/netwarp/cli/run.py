@@ -21,6 +21,7 @@ from ..plan.shards import parse_shard
 from ..plan.types import Plan
 from ..sandbox.choose import BACKENDS
 from . import EXIT_INTERRUPTED
+from .places import new_file, new_folder
 from .progress import TerminalProgress
 from .summary import print_summary
 
@@ -48,7 +49,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )  # fmt: skip
     parser.add_argument("--inventory", type=Path, metavar="FILE", help="of hosts: machines, as Ansible knows them")
     parser.add_argument("--jobs", type=int, metavar="N", help="cells at once (default: cores; on the wall clock 1)")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="run directory (default: results/<name>/<UTC time>/)")
+    parser.add_argument(
+        "--out", type=new_folder, metavar="DIR", help="run directory (default: results/<name>/<UTC time>/)"
+    )
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted run (--out, or the latest)")
     parser.add_argument(
         "--keep", choices=get_args(Keep), default="all",
@@ -61,7 +64,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "(default: of more than 10,000 cells)",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the summary")
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="write outcomes and verdicts as JUnit XML")
+    parser.add_argument("--junit", type=new_file, metavar="FILE", help="write outcomes and verdicts as JUnit XML")
     parser.add_argument("--no-report", action="store_true", help="stop after the tables")
     parser.add_argument("--parquet", action="store_true", help="write the tables as Parquet too (needs polars)")
     parser.set_defaults(run=run)
@@ -154,7 +157,7 @@ def unless_stopped(args: argparse.Namespace, work: Callable[[Progress], T]) -> T
         say_stopped("interrupted", args, stop.run)
         return EXIT_INTERRUPTED
     except RunOutOfSpace as stop:
-        say_stopped(f"{stop}; nothing more was run. Make room first", args, stop.run)
+        say_stopped(f"{stop}; nothing more was run", args, stop.run)
         print(json.dumps(as_json(stop.run)) if args.json else stop.run.path)
         return EXIT_INCOMPLETE
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.errors import SpecError
 from ..core.numbers import in_short, percent
 from ..core.units import hanging
 from .output import print_json
+from .places import new_file, new_folder
 
 if TYPE_CHECKING:
     from ..engine.sctp_advice import SctpAdvice, Shown
@@ -36,11 +36,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--loss", default="0", help="of each path (default: %(default)s)")
     parser.add_argument("--message", default="200 B", help="size of a message (default: %(default)s)")
     parser.add_argument("--paths", type=int, choices=(1, 2), default=1, help="default: 1")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="run directory (default: results/sctp-check/<time>)")
+    parser.add_argument(
+        "--out", type=new_folder, metavar="DIR", help="run directory (default: results/sctp-check/<time>)"
+    )
     parser.add_argument("--seed", type=int, metavar="N", help="of the cells")
     parser.add_argument("--jobs", type=int, metavar="N", help="cells at once (default: cores)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="the findings as failed tests, too")
+    parser.add_argument("--junit", type=new_file, metavar="FILE", help="the findings as failed tests, too")
     parser.set_defaults(run=run_check)
     advise = commands.add_parser(
         "sctp advise",
@@ -64,7 +66,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--spare", metavar="TIME",
         help="with two paths: from the repair of one until data is back on it, at most (default: 60 s)",
     )  # fmt: skip
-    advise.add_argument("--out", type=Path, metavar="DIR", help="run directory (default: results/sctp-advise/<time>)")
+    advise.add_argument(
+        "--out", type=new_folder, metavar="DIR", help="run directory (default: results/sctp-advise/<time>)"
+    )
     advise.add_argument("--seed", type=int, metavar="N", help="of the cells")
     advise.add_argument("--jobs", type=int, metavar="N", help="cells at once (default: cores)")
     advise.add_argument("--json", action="store_true", help="print one JSON object")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from pathlib import Path
 
 from ..core import invocation
 from ..core.errors import SpecError
@@ -13,6 +12,7 @@ from ..core.units import QuantityError, counted, hanging, parse_quantity
 from ..engine.search import SearchResult, levels_text, search
 from ..sandbox.choose import BACKENDS
 from .output import print_json
+from .places import new_folder
 from .run import add_plan_arguments, plan_options, unless_stopped
 
 SHOWN = 5
@@ -39,7 +39,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--points", type=int, metavar="N", help="or after so many points")
     parser.add_argument("--backend", default="auto", choices=BACKENDS, help="where cells run (default: auto)")
     parser.add_argument("--jobs", type=int, metavar="N", help="cells at once (default: cores; on the wall clock 1)")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="run directory (default: results/<name>/<UTC time>/)")
+    parser.add_argument(
+        "--out", type=new_folder, metavar="DIR", help="run directory (default: results/<name>/<UTC time>/)"
+    )
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted search, or with more points")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--no-report", action="store_true", help="stop after the tables")

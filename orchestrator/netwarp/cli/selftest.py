@@ -22,6 +22,7 @@ from ..selftests.table import rows, update_page
 from ..selftests.tap import head, report
 from .kernel import Shown
 from .nipa import add_nipa_arguments, telling_nipa, write_nipa
+from .places import new_file, new_folder
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -55,11 +56,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="TIME",
         help='of packetdrill\'s scripts: "0 us", "1 ms", ... (default: each script\'s own, as packetdrill has it)',
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="keep each test's output there (default: nowhere)")
+    parser.add_argument(
+        "--out", type=new_folder, metavar="DIR", help="keep each test's output there (default: nowhere)"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout instead of KTAP")
     parser.add_argument("--quiet", action="store_true", help="KTAP without what the tests print")
     parser.add_argument(
-        "--table", type=Path, metavar="FILE", help="put the results into the table of this page (Markdown)"
+        "--table", type=new_file, metavar="FILE", help="put the results into the table of this page (Markdown)"
     )
     add_nipa_arguments(parser, "selftests.md", "netwarp-uml")
     parser.set_defaults(run=run_selftest)

@@ -30,6 +30,7 @@ from ..sandbox.live_network import STDERR, STDOUT, guest_shell, shell_status
 from ..sandbox.virtual import GuestBackend
 from ..store.run_dir import CellDir
 from ..testbed.layout import make_layout
+from .places import new_folder
 from .progress import TerminalProgress
 from .run import add_plan_arguments, plan_of
 
@@ -53,7 +54,10 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "auto (default): netns, where it cannot run guest",
     )  # fmt: skip
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="where captures are kept (default: results/<name>/shell/<UTC time>/)"
+        "--out",
+        type=new_folder,
+        metavar="DIR",
+        help="where captures are kept (default: results/<name>/shell/<UTC time>/)",
     )
     parser.add_argument(
         "--exec", dest="words", nargs=argparse.REMAINDER, metavar="COMMAND",

@@ -14,7 +14,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from ..core.errors import DoesNotBuild, NetwarpError, SpecError
+from ..core.errors import DoesNotBuild, NetwarpError, SpecError, os_words
 from ..core.numbers import percent, readable
 from ..core.units import counted
 from ..engine.watch import compare_results, results_of
@@ -27,9 +27,11 @@ from ..present.pages.watch import watch_page
 from ..results.compared_numbers import ComparedNumber
 from ..results.watched import ChangedCell, Watched, as_json, headline
 from ..store.run_dir import write_atomic
+from ..store.run_locations import refuse_used
 from .kernel import Shown
 from .nipa import telling_nipa, write_nipa
 from .output import make_table, plain_console, print_json
+from .places import new_folder
 from .progress import TerminalProgress
 
 SHOWN = 10
@@ -66,7 +68,7 @@ def _watch(args: argparse.Namespace) -> int:
             raise SpecError(str(error)) from error
         raise
     except OSError as error:  # a full disk, which would end with 1, too
-        raise SpecError(str(error)) from error
+        raise SpecError(os_words(error)) from error
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -81,8 +83,8 @@ def _run(args: argparse.Namespace) -> int:
     out = args.out
     if out is None and not args.git_bisect:
         out = Path("results/watch") / args.started.strftime("%Y%m%dT%H%M%SZ")
-    if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise SpecError(f"--out {out}: is not empty; name a new directory")
+    if out is not None:
+        refuse_used(new_folder(out))
     parsed = [parse_asked(text) for text in asked]
     with Shown() as shown:
         built = [build_asked(each, args.jobs, shown.update) for each in parsed]

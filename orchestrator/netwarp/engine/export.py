@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import zstandard
 
-from ..core.errors import CaptureError, SpecError, StoreError
+from ..core.errors import CaptureError, SpecError, StoreError, os_words
 from ..core.invocation import command
 from ..core.types import Cell, Flow
 from ..core.version import __version__
@@ -103,7 +103,8 @@ def expand(capture: Path, target: Path) -> None:
                 shutil.copyfileobj(source, sink)
         os.replace(temporary, target)
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
-        raise CaptureError(f"{capture}: cannot be exported: {error}") from error
+        said = os_words(error) if isinstance(error, OSError) else error
+        raise CaptureError(f"{capture}: cannot be exported: {said}") from error
     finally:
         temporary.unlink(missing_ok=True)
 

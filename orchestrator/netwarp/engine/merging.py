@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..core.errors import CaptureError, SpecError, StoreError
+from ..core.errors import CaptureError, SpecError, StoreError, os_words
 from ..core.frozen import to_json
 from ..core.types import Cell, GuestKernel, Measurement, Outcome
 from ..experiment import Spec
@@ -311,7 +311,7 @@ def _take(source: RunDir, run: RunDir, cell_id: str, cell: Cell) -> None:
             raise StoreError(f"{source.root}: cell {cell_id} is packed, and has other formulas: netwarp archive unpack")
         shutil.copytree(there, run.partial_cell(name).root, copy_function=_link)
     except (OSError, shutil.Error) as error:
-        raise StoreError(f"{run.root}: cell {name} cannot be written: {error}") from error
+        raise StoreError(f"{run.root}: cell {name} cannot be written: {os_words(error)}") from error
     if name != cell_id:
         place = run.partial_cell(name)
         had = read_json(place.cell, Cell).metrics

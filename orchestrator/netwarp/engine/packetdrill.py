@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core.errors import CellError, KernelError, SpecError
+from ..core.errors import CellError, KernelError, os_words
 from ..guestkernel import KernelBuild, build_kernel, find_kernel, load_recipe
 from ..guestkernel.cache import find_named
 from ..guestkernel.source import find_source, release_of
@@ -25,6 +25,7 @@ from ..selftests.packetdrill.guest import Bench
 from ..selftests.packetdrill.judge import Tolerance
 from ..selftests.tap import Case
 from ..selftests.tree import Selftest
+from ..store.run_locations import refuse_used
 from .selftests import side_by_side
 
 PREFIX = f"{COLLECTION}:"
@@ -68,8 +69,7 @@ def run_packetdrill(
     capture and timeline. planned: called with the number of scripts; finished: as of run_selftests(). Raises SpecError
     for a pattern that fits nothing, KernelError.
     """
-    if out.exists() and any(out.iterdir()):
-        raise SpecError(f"{out}: is not empty; name a new directory")
+    refuse_used(out)
     build = _kernel(source, kernel, debug, building)
     patterns = [name.removeprefix(PREFIX) for name in names]
     scripts = own_scripts(patterns) or _scripts(source, build)
@@ -91,7 +91,7 @@ def run_packetdrill(
                 bench, file, scripts.versions, place, guests, files=scripts.files(file), tolerance=tolerance
             )
         except OSError as error:
-            raise CellError(f"{file}: {error}") from error
+            raise CellError(f"{file}: {os_words(error)}") from error
         result = as_result(test, found)
         with one_at_a_time:
             played[number] = found

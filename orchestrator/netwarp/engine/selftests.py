@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core.errors import CellError, KernelError, SpecError
+from ..core.errors import CellError, KernelError
 from ..exploration.coverage_files import counted_objects, functions_of, write_functions
 from ..guestkernel import KernelBuild, build_kernel, load_recipe
 from ..guestkernel.cache import find_named
@@ -23,6 +23,7 @@ from ..selftests.guest import VIRTUAL_LIMIT_S, Bench, Result, run_test
 from ..selftests.lksctp import COLLECTION, add_lksctp
 from ..selftests.packages import unpacked
 from ..selftests.tree import COLLECTIONS, Selftest, Tree, parse_test, selftest_recipe, unpack_tests
+from ..store.run_locations import refuse_used
 
 DEFAULT = (
     "net/mptcp:mptcp_connect.sh",
@@ -85,8 +86,7 @@ def run_selftests(
     reason. Raises SpecError for a test that is not there, KernelError.
     """
     tests = [parse_test(name) for name in names]
-    if out.exists() and any(out.iterdir()):
-        raise SpecError(f"{out}: is not empty; name a new directory")
+    refuse_used(out)
     recipe = load_recipe()
     found = find_source(source, recipe)
     recipe = recipe.for_release(release_of(found))

@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
-from ..core.errors import KernelError
+from ..core.errors import KernelError, reason_words
 from .cache import RECORD, WHEELS, KernelBuild, install, kernels_dir, read_build, workspace
 from .variant import KEPT
 
@@ -45,7 +45,7 @@ def export_kernel(build: KernelBuild, file: Path) -> None:
                 archive.add(folder / part, f"{build.key}/{part}", filter=_plain)
         os.replace(temporary, file)
     except OSError as error:
-        raise KernelError(f"{file}: cannot be written: {error.strerror or error}") from error
+        raise KernelError(f"{file}: cannot be written: {reason_words(error)}") from error
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from ..core.errors import SpecError
+from ..core.errors import SpecError, StoreError
+from ..store.run_dir import write_atomic
 from .guest import Result
 
 _TARGETS = {"packetdrill": "net/packetdrill"}
@@ -81,12 +81,10 @@ def build_failure(why: str, origin: Origin, started: datetime, ended: datetime) 
 
 def write_result_file(file: Path, content: dict[str, object]) -> None:
     """Put it into its place at once: a collector that reads meanwhile finds all of it, or none. Raises SpecError."""
-    work = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        work.write_text(json.dumps(content, indent=1) + "\n")
-        work.rename(file)
-    except OSError as error:
-        raise SpecError(f"--nipa {file}: {error.strerror}") from error
+        write_atomic(file, (json.dumps(content, indent=1) + "\n").encode())
+    except StoreError as error:  # whose status is that of a failed test
+        raise SpecError(f"--nipa {error}") from error
 
 
 def _file(tests: list[dict[str, object]], origin: Origin, started: datetime, ended: datetime) -> dict[str, object]:

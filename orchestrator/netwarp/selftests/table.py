@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..core.errors import SpecError
+from ..store.run_dir import write_atomic
 from .guest import Result
 from .tap import counted
 
@@ -42,4 +43,4 @@ def update_page(page: Path, new: dict[str, str]) -> None:
     old = text[text.index(BEGIN) : text.index(END)]
     kept = {row[1]: row[0] for row in re.finditer(r"^\| `([^`]+)` \|.*$", old, re.MULTILINE)}
     block = "\n".join([BEGIN, *HEAD, *{**kept, **new}.values(), END])
-    page.write_text(text.replace(old + END, block))
+    write_atomic(page, text.replace(old + END, block).encode())

@@ -15,7 +15,7 @@ from typing import IO, TypeVar
 
 import msgspec
 
-from ..core.errors import DiskFull, StoreError
+from ..core.errors import DiskFull, StoreError, reason_words
 from ..core.frozen import Frozen, from_json, to_json
 from ..core.processes import await_end_of_users
 from ..core.types import Cell, CellOutcome, Outcome
@@ -263,7 +263,7 @@ def write_packed_json(path: Path, value: object) -> None:
 def unwritten(path: Path, error: OSError) -> StoreError:
     """The exception to raise when a file cannot be written: DiskFull if the disk is full."""
     kind = DiskFull if no_room(error) else StoreError
-    return kind(f"{path}: cannot be written: {error.strerror}")
+    return kind(f"{path}: cannot be written: {reason_words(error)}")
 
 
 def no_room(error: BaseException) -> bool:

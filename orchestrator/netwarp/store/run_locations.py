@@ -29,6 +29,14 @@ def choose_directory(out: Path | None, resume: bool, plan: Plan) -> RunDir:
     return _newest(base, plan) if resume else new_directory(base)
 
 
+def refuse_used(out: Path) -> None:
+    """Raise SpecError unless a directory is empty, or not there yet."""
+    if os.path.lexists(out) and not out.is_dir():
+        raise SpecError(f"{out}: is a file; name a new directory")
+    if out.is_dir() and any(out.iterdir()):
+        raise SpecError(f"{out}: is not empty; name a new directory")
+
+
 def check_out(out: Path, resume: bool, parts: Iterable[str] = ()) -> None:
     """Raise SpecError if resuming is asked for in a directory that is not a run, or if a run would be written among
     other files.

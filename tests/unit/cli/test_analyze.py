@@ -185,7 +185,7 @@ def test_tables_do_not_overwrite_files_of_others(tmp_path: Path, capsys: pytest.
     (tmp_path / "ours" / "notes.txt").write_text("mine, among theirs")
     assert main(["analyze", path, "--csv", str(tmp_path / "ours")]) == 1
     assert "(notes.txt)" in capsys.readouterr().err
-    assert main(["analyze", path, "--csv", str(tmp_path / "mine" / "flows.csv")]) == 1
+    assert main(["analyze", path, "--csv", str(tmp_path / "mine" / "flows.csv")]) == 2
     assert "is a file" in capsys.readouterr().err
 
 
@@ -262,7 +262,7 @@ def test_a_page_replaces_only_a_page(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["analyze", str(path), "--html", str(path)]) == 1
     assert "no HTML page" in capsys.readouterr().err
     assert path.read_bytes() == pcap(tcp_transfer())
-    assert main(["analyze", str(path), "--html", str(tmp_path)]) == 1
+    assert main(["analyze", str(path), "--html", str(tmp_path)]) == 2
     assert "is a directory" in capsys.readouterr().err
     for _ in range(2):  # a page may be written anew
         assert main(["analyze", str(path), "--html", str(tmp_path / "x.html")]) == 0

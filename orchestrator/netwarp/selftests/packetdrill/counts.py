@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...core.errors import SpecError
+from ...store.run_dir import write_atomic
 from .cases import CaseResult, ScriptResult
 
 FLAKY = (
@@ -95,7 +96,7 @@ def update_table(page: Path, new: dict[str, str], release: str) -> None:
     lines = [line for line in kept if not line.startswith(f"| {release} |")] + list(new.values())
     lines.sort(key=_release, reverse=True)
     block = "\n".join([BEGIN, _HEAD, _RULE, *lines, END])
-    page.write_text(text.replace(old + END, block))
+    write_atomic(page, text.replace(old + END, block).encode())
 
 
 def _release(row: str) -> list[int]:
