@@ -89,7 +89,10 @@ def sentence(watched: Watched) -> str:
     said = ", ".join(parts)
     text = f"{said[0].upper()}{said[1:]}."
     if watched.cells:
-        text += f" The largest change: {watched.cells[0].name}, {change_words(watched.cells[0].numbers[0])}."
+        first = watched.cells[0]
+        levels = " ".join(level for _, level in first.levels)
+        place = f"{levels} of {first.spec}" if levels else first.spec
+        text += f" The largest change, in {place}: {change_words(first.numbers[0])}."
     return text
 
 
