@@ -7,6 +7,7 @@ import dataclasses
 import json
 import sys
 import tempfile
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from ..selftests.nipa import result_file
 from ..selftests.packetdrill.counts import rows as script_rows
 from ..selftests.packetdrill.counts import update_table
 from ..selftests.table import rows, update_page
-from ..selftests.tap import head, report
+from ..selftests.tap import head, not_passed, report
 from .kernel import Shown
 from .nipa import add_nipa_arguments, telling_nipa, write_nipa
 from .places import new_file, new_folder
@@ -91,6 +92,11 @@ def _print_result(args: argparse.Namespace, number: int, result: Result) -> None
         print("\n".join(report(number, result.test.name, result.verdict, _note(result), output)), flush=True)
 
 
+def _print_not_passed(results: Sequence[Result]) -> None:
+    for line in not_passed((each.test.name, each.verdict, each.note) for each in results):
+        print(line)
+
+
 def _run(args: argparse.Namespace, out: Path) -> int:
     names = tuple(args.tests or DEFAULT)
     scripts = [name.startswith(PREFIX) for name in names]
@@ -116,6 +122,8 @@ def _run(args: argparse.Namespace, out: Path) -> int:
         update_page(args.table, rows(done.results, release if args.kernel else f"{release} with the tests' options"))
     if args.json:
         print(json.dumps(_as_json(done)))
+    else:
+        _print_not_passed(done.results)
     return int(any(result.verdict == "fail" for result in done.results))
 
 
@@ -139,6 +147,7 @@ def _run_scripts(args: argparse.Namespace, names: tuple[str, ...], out: Path) ->
     if args.json:
         print(json.dumps(_scripts_as_json(done)))
     else:
+        _print_not_passed(done.results)
         print(
             f"# {counts.scripts} scripts, {counts.cases} cases: {counts.own} hold at their own tolerance, "
             f"{counts.within_1ms} at 1 ms, {counts.exact} at 0; {counts.failed} failed, {counts.skipped} skipped"

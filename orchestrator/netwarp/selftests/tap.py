@@ -57,6 +57,16 @@ def report(number: int, name: str, verdict: Verdict, note: str, output: Iterable
     yield f"{'not ok' if verdict == 'fail' else 'ok'} {number} selftests: {name}{directive}"
 
 
+def not_passed(results: Iterable[tuple[str, Verdict, str]]) -> Iterator[str]:
+    """Diagnostics after the last result: each test that failed or was skipped, and why, where many others passed.
+    results: name, verdict and note of each.
+    """
+    words = {"fail": "failed", "skip": "skipped"}
+    for name, verdict, note in results:
+        if verdict != "pass":
+            yield f"# {words[verdict]}: {name}: {note.partition(chr(10))[0] or 'it gives no reason'}"
+
+
 def counted(cases: Sequence[Case]) -> dict[Verdict, int]:
     """The number of each verdict."""
     names: tuple[Verdict, ...] = ("pass", "fail", "skip")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from netwarp.selftests.tap import Case, cases, counted, head, report, verdict_of
+from netwarp.selftests.tap import Case, cases, counted, head, not_passed, report, verdict_of
 
 OUTPUT = """\
 17 wrap-around ids                                   [ OK ]
@@ -47,3 +47,9 @@ def test_a_report_is_ktap() -> None:
         "ok 2 selftests: net:b # SKIP no nft",
     ]
     assert list(report(3, "net:c", "fail", "wall 1.0 s"))[-1] == "not ok 3 selftests: net:c # wall 1.0 s"
+
+
+def test_what_did_not_pass_is_named_again_at_the_end() -> None:
+    results = [("net:a", "pass", ""), ("net:b", "fail", "line 3: flag PSH\n  expected"), ("net:c", "skip", "no nft")]
+    assert list(not_passed(results)) == ["# failed: net:b: line 3: flag PSH", "# skipped: net:c: no nft"]  # type: ignore[arg-type]
+    assert cases("\n".join(not_passed(results))) == (), "no result is read from them"  # type: ignore[arg-type]
