@@ -113,6 +113,10 @@ def _assumed(found: WhatIf) -> Iterator[str]:
     if late := found.inputs.by_pattern:
         text = f"{counted(late, 'message')} went later than the pattern of the others: taken as due by the pattern"
         yield from hanging("    ", text)
+    if found.answered:
+        draws = len({variant.draw for variant in found.changed})
+        text = f"HEARTBEATs go at random instants: the cells with the change have {draws} draws of them"
+        yield from hanging("    ", text)
     if missing := [END_NAMES[end] for end in (0, 1) if not found.inputs.seen_from[end]]:
         text = f"what {missing[0]} sent and lost is not in the capture"
         yield from hanging("    ", text)

@@ -33,17 +33,22 @@ from .running import run
 CAPTURED, CHANGED = "captured", "changed"
 _CHANGE = re.compile(r"\s*([ab])\.(\w+)\s*=\s*([^,]+?)\s*")
 _NAME = "what-if"
+DRAWS = 3
+"""Repetitions of the cells that answer: HEARTBEATs are sent at random instants, and move data. The first is held
+against the capture.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
     """What a cell shows: the factor levels' names, its match with the capture, and its course at each end. fit: number
-    of its settings among Fits.extremes; changed: with the change.
+    of its settings among Fits.extremes; changed: with the change; draw: 0 to DRAWS - 1, of the HEARTBEATs' instants.
     """
 
     repair: str
     fit: int
     changed: bool
+    draw: int
     cell: str
     match: EventMatch
     courses: Mapping[int, AssociationCourse]
@@ -51,7 +56,7 @@ class Variant:
     def as_json(self) -> dict[str, Any]:
         """For WhatIf.as_json."""
         courses = {END_NAMES[end]: course.as_json() for end, course in self.courses.items()}
-        return {"repair": self.repair, "fit": self.fit, "cell": self.cell, **courses}
+        return {"repair": self.repair, "fit": self.fit, "draw": self.draw, "cell": self.cell, **courses}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +93,7 @@ class WhatIf:
 
     field: its course, by end. fits: the sets of settings that match; None: nothing does. replays: cells with the
     captured settings that match, one for each of Fits.extremes and each time at which the network may have come back;
-    changed: the same with the change; empty if nothing matches. failed: why a cell with the
+    changed: the same with the change, DRAWS of each; empty if nothing matches. failed: why a cell with the
     change did not complete; "": all did. known_until_s: from the association's beginning; what would have been later is
     not known, since nothing shows that the network came back (changed ends there too); None: it came back. spec:
     written for the user.
@@ -143,7 +148,9 @@ class WhatIf:
     @property
     def answered(self) -> bool:
         """Whether there is a replay that matches, and its cells with the change completed."""
-        return self.match.whole and bool(self.replays) and len(self.changed) == len(self.replays) and not self.failed
+        return bool(
+            self.match.whole and self.replays and len(self.changed) == DRAWS * len(self.replays) and not self.failed
+        )
 
     @property
     def outages(self) -> tuple[OutageRange, ...]:
@@ -160,9 +167,11 @@ class WhatIf:
 
     @property
     def agree(self) -> bool:
-        """Whether all settings that match give the same outages and the same end, at each time of the repair."""
-        for repair in {variant.repair for variant in self.changed}:
-            courses = [variant.courses for variant in self.changed if variant.repair == repair]
+        """Whether all settings that match give the same outages and the same end, at each time of the repair and with
+        each draw.
+        """
+        for same in {(variant.repair, variant.draw) for variant in self.changed}:
+            courses = [variant.courses for variant in self.changed if (variant.repair, variant.draw) == same]
             for end, course in self.field.items():
                 mine = [each[end] for each in courses]
                 waits = [[each.waits_s.get(stall.tsn, OPEN) for each in mine] for stall in course.stalls]
@@ -257,7 +266,7 @@ def what_if(
     written = write_spec(folder / "spec", _last_spec(inputs, guess, fits, wanted), inputs)
     done = run(written, out=folder / "run", jobs=jobs, progress=progress)
     variants = _variants(done, inputs, field, until_ns)
-    fitting = tuple(each for each in variants if not each.changed and each.match.whole)
+    fitting = tuple(each for each in variants if not each.changed and not each.draw and each.match.whole)
     matching = {(each.fit, each.repair) for each in fitting}
     return WhatIf(
         explanation=chosen,
@@ -292,7 +301,7 @@ def _last_spec(inputs: ReplayInputs, guess: Guess, fits: Fits | None, changes: S
             after = f" {number}" if number > 1 else ""
             guesses |= {CAPTURED + after: each.guess, CHANGED + after: each.guess.changed(changes)}
     spec, levels = levels_of(inputs, guesses)
-    spec["seed"] = guess.seed
+    spec |= {"seed": guess.seed, "repetitions": DRAWS}
     settings = {"title": "settings of the ends", "levels": list(levels), "level": levels}
     repair = repair_factor(inputs)
     return spec | {"factor": {"settings": settings} | ({"repair": repair} if repair else {})}
@@ -328,5 +337,14 @@ def _variants(done: Run, inputs: ReplayInputs, field: Mapping[int, Association],
                 begin_ns = int(association.row["first_ns"])
                 courses[end] = association_course(association, begin_ns, begin_ns + lasted_ns)
         match = compare(field, found, inputs)
-        result.append(Variant(str(row.get("repair", "")), int(number or 1), name == CHANGED, cell, match, courses))
+        variant = Variant(
+            str(row.get("repair", "")),
+            int(number or 1),
+            name == CHANGED,
+            int(str(row["repetition"])),
+            cell,
+            match,
+            courses,
+        )
+        result.append(variant)
     return result
