@@ -12,9 +12,10 @@ from netwarp.guestkernel import find_kernel
 
 # An example that takes long, or is drawn slowly, says something of the machine. A directory for all examples is right.
 settings.register_profile(
-    "any machine", deadline=None,
+    "any machine",
+    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)  # fmt: skip
+)
 settings.load_profile("any machine")
 
 

@@ -134,7 +134,10 @@ class Chaos:
 
     def was_late(self, run: Path, cell_id: str, outcome: Outcome) -> bool:
         """Whether that explains it: standing still for seconds makes a flow, or the cell, miss its end."""
-        checks = json.loads(RunDir(run).cell(cell_id).environment.read_text())["checks"]
+        environment = RunDir(run).cell(cell_id).environment
+        if not environment.exists():  # of a cell that was given up
+            return False
+        checks = json.loads(environment.read_text())["checks"]
         wrong = [check["check"] for check in checks if not check["ok"]]
         late = [name for name in wrong if name.startswith(LATE)]
         return bool(late) and (late == wrong or outcome is not Outcome.INVALID)

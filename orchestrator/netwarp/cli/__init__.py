@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import itertools
 import logging
 import os
 import signal
@@ -152,7 +153,8 @@ def _command(argv: Sequence[str]) -> str | None:
 def _run(argv: list[str] | None) -> int:
     typed = tuple(sys.argv[1:] if argv is None else argv)
     parser = make_parser(_command(typed))
-    verbose = "-v" in typed or "--verbose" in typed
+    ours = itertools.takewhile(lambda word: word.startswith("-"), typed)  # a program after the command has its own
+    verbose = not {"-v", "--verbose"}.isdisjoint(ours)
     logging.basicConfig(level=logging.DEBUG if verbose else logging.WARNING, format="netwarp: %(message)s")
     try:
         args, unknown = parser.parse_known_args(typed)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from ..core.errors import KernelError
+from ..core.errors import KernelError, NetwarpError
 from ..doctor.guest import memory_dir
 from ..guestkernel import (
     KernelBuild,
@@ -337,12 +337,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python3 -m netwarp.cli.kernel", description=__doc__)
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     add_verbs(lambda verb, **options: verbs.add_parser(verb, **explained(options)))
-    args = parser.parse_args()
     try:
+        args = parser.parse_args()
         with terminable():  # SIGTERM ends a build as Ctrl-C does: children first, then the unfinished directory
             status: int = args.run(args)
             return status
-    except KernelError as error:
+    except NetwarpError as error:
         print(f"netwarp: {error}", file=sys.stderr)
         return error.exit_status
     except KeyboardInterrupt:

@@ -170,8 +170,10 @@ def _shown_lines(shown: Shown, budget: SctpBudget) -> Iterator[str]:
         yield from hanging("  \u2022 ", f"data on a path again after its repair: {text}")
     all_ = " of both paths" if budget.paths > 1 else ""
     yield from hanging("  \u2022 ", f"new data after a repair{all_}: {_worst(shown.back_ns, shown.computed_back_ns)}")
+    from ..engine.sctp_advice import limit_text
+
     survived = f"{shown.outages - shown.lost} of {shown.outages} outages survived"
-    limit = in_short(shown.survives_ns / 1e9, "s")
+    limit = limit_text(shown.survives_ns, up=False)
     yield from hanging("  \u2022 ", f"{survived}; computed: any outage{all_} shorter than {limit}")
     needless = "unknown" if shown.needless is None else percent(shown.needless, 2)
     yield from hanging("  \u2022 ", f"messages sent twice without need: {needless}")

@@ -115,7 +115,7 @@ def _assumed(found: WhatIf) -> Iterator[str]:
         yield from hanging("    ", text)
     if found.answered:
         draws = len({variant.draw for variant in found.changed})
-        text = f"HEARTBEATs go at random instants: the cells with the change have {draws} draws of them"
+        text = f"HEARTBEATs go at random instants: each number is the least to the most of {draws} draws of them"
         yield from hanging("    ", text)
     if missing := [END_NAMES[end] for end in (0, 1) if not found.inputs.seen_from[end]]:
         text = f"what {missing[0]} sent and lost is not in the capture"

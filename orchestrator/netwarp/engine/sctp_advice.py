@@ -167,7 +167,7 @@ def contradiction(budget: SctpBudget) -> str:
         return f"an RTO of at most {time_text(FLOORS[-1] * MS)} is below the round trip and the SACK's delay"
     shortest = min(each.back_ns(budget.rtt_ns) for each in every)
     if shortest > budget.back_ns:
-        return f"with this round trip the shortest --back is {_limit(shortest, up=True)}"
+        return f"with this round trip the shortest --back is {limit_text(shortest, up=True)}"
     every = [each for each in every if each.back_ns(budget.rtt_ns) <= budget.back_ns]
     if budget.paths > 1:
         every = [
@@ -177,7 +177,7 @@ def contradiction(budget: SctpBudget) -> str:
         moves = [(each.moves_ns(budget.rtt_ns), each) for each in every]
         quickest = min((time for time, _ in moves if time is not None), default=None)
         if quickest is None or quickest > budget.back_ns:
-            said = "longer" if quickest is None else _limit(quickest, up=True)
+            said = "longer" if quickest is None else limit_text(quickest, up=True)
             return f"the shortest --back of two paths is {said}"
         every = [each for time, each in moves if time is not None and time <= budget.back_ns]
         beating = [found for each in every if (found := _beating(each, budget)) is not None]
@@ -187,16 +187,16 @@ def contradiction(budget: SctpBudget) -> str:
                 for each, beat in itertools.product(every, BEATS)
             ]
             spare = min((time for each in tried if (time := each.spare_ns(budget.rtt_ns)) is not None), default=None)
-            return f"the shortest --spare is {'longer' if spare is None else _limit(spare, up=True)}"
+            return f"the shortest --spare is {'longer' if spare is None else limit_text(spare, up=True)}"
         every = beating
     longest = max(each.survives_ns(budget.paths) for each in every)
     return (
-        f"with this --back the longest --survive is {_limit(longest - 1, up=False)} (association_max_retrans up to "
-        f"{RETRANSMISSIONS[-1]} is enumerated)"
+        f"with this --back{' and --spare' if budget.paths > 1 else ''} the longest --survive is "
+        f"{limit_text(longest - 1, up=False)} (association_max_retrans up to {RETRANSMISSIONS[-1]} is enumerated)"
     )
 
 
-def _limit(value_ns: float, *, up: bool) -> str:
+def limit_text(value_ns: float, *, up: bool) -> str:
     """In three digits, on the side of the limit on which it holds."""
     step = 10.0 ** (math.floor(math.log10(value_ns)) - 2)
     return in_short((math.ceil if up else math.floor)(value_ns / step) * step / 1e9, "s")

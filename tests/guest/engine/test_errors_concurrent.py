@@ -35,11 +35,14 @@ def test_two_runs_in_one_directory_and_two_in_one_checkout(checkout: Checkout, t
         assert first.poll() is None
     second = checkout.start("run", spec, "--no-report", "--out", tmp_path / "y", "--jobs", 1, cwd=tmp_path)
     first.send_signal(signal.SIGSTOP)  # however late the others come
-    for more in ([], ["--resume"]):
-        refused = checkout.run("run", spec, "--no-report", "--out", tmp_path / "x", *more, cwd=tmp_path)
-        assert (refused.status, refused.out) == (1, "")
-        assert refused.err == f"netwarp: {tmp_path / 'x'}: another netwarp is running in this directory\n"
-    first.send_signal(signal.SIGCONT)
+    try:
+        again = ["run", spec, "--no-report", "--out", tmp_path / "x"]
+        refused = [checkout.run(*again, *more, cwd=tmp_path) for more in ([], ["--resume"])]
+    finally:
+        first.send_signal(signal.SIGCONT)
+    for each in refused:
+        assert (each.status, each.out) == (1, "")
+        assert each.err == f"netwarp: {tmp_path / 'x'}: another netwarp is running in this directory\n"
     ended(first).ok()
     ended(second).ok()
     for name in ("x", "y"):

@@ -255,13 +255,14 @@ def test_interrupted_at_any_moment(
     completes(checkout, spec, run, reference)
 
 
-def test_a_cell_of_an_hour_is_interrupted_at_once(checkout: Checkout, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_cell_of_an_hour_is_interrupted_at_once(number: int, checkout: Checkout, tmp_path: Path) -> None:
     """And a hang of the guest would be: nobody waits for its end."""
     text = two_paths(duration="3600 s").replace("2 Mbit/s", "1 Gbit/s").replace("20 packets", "20000 packets")
     process = checkout.start("run", written(tmp_path / "spec.toml", text), "--out", tmp_path / "x", cwd=tmp_path)
     while not guests(process.pid):
         assert process.poll() is None
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(number)
     done = ended(process, timeout_s=300)
     assert done.status == 130, done
     assert outcomes(tmp_path / "x") == {}
@@ -296,10 +297,12 @@ def test_two_runs_at_once_in_one_directory(checkout: Checkout, spec: Path, tmp_p
     while not guests(first.pid):
         assert first.poll() is None
     first.send_signal(signal.SIGSTOP)  # however late the second comes
-    for more in ([], ["--resume"]):
-        second = checkout.run("run", spec, "--out", run, *more, cwd=tmp_path)
+    try:
+        refused = [checkout.run("run", spec, "--out", run, *more, cwd=tmp_path) for more in ([], ["--resume"])]
+    finally:
+        first.send_signal(signal.SIGCONT)
+    for second in refused:
         assert second.status == 1
         assert second.err == f"netwarp: {run}: another netwarp is running in this directory\n"
-    first.send_signal(signal.SIGCONT)
     assert ended(first).status == 0
     all_completed(run)

@@ -10,7 +10,7 @@ from netwarp.captures import read_captures
 from netwarp.captures.sctp.association import Association
 from netwarp.captures.sctp.stalls import association_course
 from netwarp.cli.what_if_words import what_if_text
-from netwarp.engine.what_if import what_if
+from netwarp.engine.what_if import DRAWS, what_if
 
 
 def outage(rto_min: str) -> dict[str, Any]:
@@ -45,7 +45,9 @@ def test_the_answer_of_all_settings_that_match_holds_the_cell_with_the_change(
     field, truth = (netwarp.run(outage(rto), out=tmp_path / rto[0], report=False) for rto in ("1 s", "300 ms"))
     found = what_if([*field.path.glob("cells/*")], ["a.rto_min=300 ms"], out=tmp_path / "w")
     assert found.match.whole, found.match.parting
-    assert found.replays and found.changed and found.spec.is_file()
+    assert found.replays and found.spec.is_file()
+    assert len(found.changed) == DRAWS * len(found.replays)
+    assert {variant.draw for variant in found.changed} == set(range(DRAWS))
     (stall,) = found.field[0].stalls
     association = Association(read_captures([sender_capture(truth)]), 0)
     begin_ns, end_ns = (int(association.row[name]) for name in ("first_ns", "last_ns"))

@@ -9,7 +9,7 @@ MS = 1_000_000
 
 
 @pytest.mark.parametrize(("each", "interval_ms"), [(1, 200), (3, 700), (8, 2000)])
-@pytest.mark.parametrize("begin_ms", [0, 600])
+@pytest.mark.parametrize("begin_ms", [0, 600, 1_700_000_000_000])
 def test_messages_that_an_outage_held_back_were_due_by_the_pattern(each: int, interval_ms: int, begin_ms: int) -> None:
     due = [(begin_ms + interval_ms * (number // each)) * MS for number in range(40 * each)]
     free_ms = 12 * interval_ms + 130
@@ -30,6 +30,9 @@ def test_random_gaps_and_few_messages_have_no_pattern() -> None:
     times = sorted(random_.randrange(30_000 * MS) for _ in range(200))
     assert due_times(times, [False] * 200) is None
     assert due_times([0, 200 * MS, 400 * MS], [False] * 3) is None
+    five = [1_700_000_000_000 * MS + 200 * MS * number for number in range(5)]
+    assert due_times(five, [False] * 5) is not None
+    assert due_times(five[:4], [False] * 4) is None
     assert due_times([], []) is None
 
 

@@ -136,7 +136,7 @@ def test_the_longest_outage_that_is_told_holds_with_the_heartbeats_that_spare_ne
     ):  # fmt: skip
         monkeypatch.setattr(sctp_advice, name, values)
     budget = SctpBudget.read("1 s", "60 s", "0.1 %", "20 ms", paths=2, spare="10 s")
-    assert "the longest --survive is 7.99 s " in contradiction(budget)
+    assert "with this --back and --spare the longest --survive is 7.99 s " in contradiction(budget)
     assert list(candidates(dataclasses.replace(budget, survive_ns=7990 * MS)))
     assert not list(candidates(dataclasses.replace(budget, survive_ns=8000 * MS)))
 

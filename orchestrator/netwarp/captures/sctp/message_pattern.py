@@ -26,7 +26,7 @@ def due_times(times_ns: Sequence[int], held: Sequence[bool]) -> Ints | None:
     """
     times = np.asarray(times_ns, dtype=np.int64)
     free = np.flatnonzero(~np.asarray(held, dtype=bool))
-    first = free[np.diff(times[free], prepend=-NEVER) > NEAR_NS]
+    first = free[np.diff(times[free], prepend=-NEVER // 2) > NEAR_NS]
     if len(first) < LEAST_TIMES:
         return None
     apart, count = np.diff(times[first]), np.diff(first)
