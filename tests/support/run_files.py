@@ -121,9 +121,9 @@ class RunFiles:
                 values.setdefault(row["cell_id"], {})[row["metric"]] = float(row["value"])
         return [(row, values.get(row["cell_id"], {})) for row in self.table("cells")]
 
-    def metrics(self) -> dict[str, float]:
-        """The metrics of the only cell that has any."""
-        (found,) = [metrics for _, metrics in self.measured() if metrics]
+    def metrics(self, flow: str | None = None) -> dict[str, float]:
+        """The metrics of the only cell that has any (of one flow)."""
+        (found,) = [metrics for _, metrics in self.measured(flow) if metrics]
         return found
 
 
