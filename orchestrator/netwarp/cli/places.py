@@ -6,11 +6,11 @@ import errno
 import os
 from pathlib import Path
 
-from ..core.errors import SpecError, reason_words
+from ..core.errors import SpecError, StoreError, reason_words
 
 
 def new_file(text: str | Path) -> Path:
-    """The file of an option (`type=`), which may exist. Raises SpecError: it cannot be written."""
+    """The file of an option (`type=`), which may exist. Raises SpecError, StoreError: it cannot be written."""
     path = Path(text)
     if path.is_dir():
         raise SpecError(f"{path}: is a directory; name a file, for example {path / 'netwarp-result'}")
@@ -19,7 +19,7 @@ def new_file(text: str | Path) -> Path:
 
 
 def new_folder(text: str | Path) -> Path:
-    """The directory of an option, which may exist. Raises SpecError: it cannot be made or written."""
+    """The directory of an option, which may exist. Raises SpecError, StoreError: it cannot be made or written."""
     path = Path(text)
     if os.path.lexists(path) and not path.is_dir():
         raise SpecError(f"{path}: is a file; name a directory, a new one for example")
@@ -34,4 +34,4 @@ def _writable(path: Path, folder: Path) -> None:
         raise SpecError(f"{path}: {there} is a file and not a directory; name another place")
     if not os.access(there, os.W_OK | os.X_OK):
         number = errno.EROFS if os.statvfs(there).f_flag & os.ST_RDONLY else errno.EACCES
-        raise SpecError(f"{path}: {there}: {reason_words(OSError(number, os.strerror(number)))}")
+        raise StoreError(f"{path}: {there}: {reason_words(OSError(number, os.strerror(number)))}")
