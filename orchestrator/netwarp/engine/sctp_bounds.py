@@ -17,7 +17,7 @@ SIZE_BYTES = 200
 GAP_NS = 50 * MS
 """Between two messages where a path of two fails, each way."""
 UP_S = 20.0
-"""How long an association has been up when a path fails."""
+"""The time for which an association has been up when a path fails."""
 QUEUE_S = 0.0002
 LENGTHS_S = (0.5, 1, 2, 5, 10, 20, 60, 300)
 """Lengths of a path's failure for which the return to it is computed."""

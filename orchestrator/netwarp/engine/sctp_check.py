@@ -28,7 +28,7 @@ SLOW_START_S = 1.5
 RESTART_S = 5
 STOPPED_S = 60
 PATH_S = 20
-"""How long one of two paths fails."""
+"""The time for which one of two paths fails."""
 PORT = 38412
 GAPS = {"quiet": "1 s", "busy": "50 ms"}
 """Mean gaps between messages, each way, of the cells so called."""

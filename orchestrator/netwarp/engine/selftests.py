@@ -50,7 +50,7 @@ DEFAULT = (
 )
 """Tests that need neither another machine nor a program from elsewhere."""
 COUNTERS = "counters.bin"
-"""What selftests/rest.sh leaves of a kernel that counts its lines."""
+"""The file that selftests/rest.sh leaves of a kernel that counts its lines."""
 
 
 @dataclass(frozen=True, slots=True)

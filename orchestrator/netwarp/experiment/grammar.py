@@ -256,7 +256,7 @@ MEASURE: dict[str, Field] = {
     "fair": Field("table", '{ within = "20 %", for = "2 s" }', fields=FAIR),
     "span": Field("table", '{ from = "20 s", to = "60 s" }', fields=SPAN),
 }
-"""What is measured beyond the metrics of every cell."""
+"""The keys of numbers that are measured beyond the metrics of every cell."""
 RESOLVED: dict[str, Field] = {
     "duration": quantity("time", example='"100 s"', low=MS, high=86400 * S),
     "captures": Field("open", '"hosts", "all", or ["a.p1", "b.p1"]'),

@@ -19,7 +19,7 @@ OF_TIME = frozenset({"around", "series"})
 MOST_TURNS = 1000
 EXAMPLE = '{ outage = ["5 s", "10 s"] }, or [{ id = "C1", expected = 1 }, { id = "C2", expected = 2 }]'
 Values = Mapping[str, Item]
-"""What stands for each `{name}` in a turn."""
+"""The value of each `{name}` in a turn."""
 
 
 def expand_outputs(document: Item, problems: Problems) -> Item:
