@@ -136,6 +136,12 @@ test-ready: setup $(DEV_READY) android-packages
 test: test-ready ## every test (ARGS='-k NAME' chooses)
 	@.venv/bin/python -m pytest -n auto $(ARGS)
 
+# Every part draws from a new seed and prints what it needs to draw a failure again.
+fuzz: fuzz-examples ## inputs drawn anew in each run, which `make test` draws once for all: tests of hypothesis (fuzz-examples)
+
+fuzz-examples: $(DEV_READY) setup
+	@.venv/bin/python -m pytest -n auto --hypothesis-profile=fuzz -m hypothesis tests/unit $(ARGS)
+
 lab: setup ## a laboratory: three machines (guests on the wall clock) with sshd, cabled in a namespace; build/lab/inventory.yml
 	@.venv/bin/python ansible/lab/lab.py up
 
@@ -182,4 +188,4 @@ clean: ## remove what was built in the checkout (not results, not the cached ker
 	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: harm referee wheels anywhere papers programs help setup packages test-packages android-packages android-apps moved kernel apps doctor chaos determinism calibrate bench bench-analysis test test-ready lab lab-test lab-down bare lint format lock clean $(EXPERIMENTS)
+.PHONY: harm referee wheels anywhere papers programs help setup packages test-packages android-packages android-apps moved kernel apps doctor chaos determinism calibrate bench bench-analysis test test-ready fuzz fuzz-examples lab lab-test lab-down bare lint format lock clean $(EXPERIMENTS)

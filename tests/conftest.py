@@ -11,12 +11,13 @@ from netwarp.core.errors import KernelError
 from netwarp.guestkernel import find_kernel
 
 # An example that takes long, or is drawn slowly, says something of the machine. A directory for all examples is right.
-settings.register_profile(
-    "any machine",
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+_ANY_MACHINE = settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
-settings.load_profile("any machine")
+# The gate draws the same examples everywhere; `make fuzz` (--hypothesis-profile=fuzz) draws others in every run.
+settings.register_profile("gate", _ANY_MACHINE, derandomize=True)
+settings.register_profile("fuzz", _ANY_MACHINE, derandomize=False, print_blob=True)
+settings.load_profile("gate")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
