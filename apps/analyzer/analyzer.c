@@ -339,6 +339,7 @@ const void *nwa_rows(const struct nwa *a, uint32_t table, uint64_t *rows)
 
 void nwa_clear(struct nwa *a)
 {
+	a->first_segment += a->tables[nwa_table_segments].count;
 	for (uint32_t t = ALWAYS_KEPT; t < nwa_tables; t++)
 		a->tables[t].count = 0;
 	a->first_number = a->number;
@@ -364,6 +365,7 @@ void nwa_close(struct nwa *a)
 		mappings_free(a->flows[i]->half[0].mappings);
 		mappings_free(a->flows[i]->half[1].mappings);
 		free(a->flows[i]->offers);
+		free(a->flows[i]->opening);
 		free(a->flows[i]);
 	}
 	free(a->flows);

@@ -62,6 +62,12 @@ static inline int64_t half_unwrap(struct half *h, uint32_t raw)
 	return value;
 }
 
+/* The same, of a number that may be of no use: it changes nothing. */
+static inline int64_t half_relative(const struct half *h, uint32_t raw)
+{
+	return h->highest + (int32_t)(raw - (h->base + (uint32_t)h->highest));
+}
+
 /*
  * The same for an acknowledgement, by the highest one seen: where the capture lacks packets it can be far
  * from .highest.

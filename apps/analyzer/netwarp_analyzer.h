@@ -22,7 +22,7 @@
 
 #include <stdint.h>
 
-#define NWA_ABI	    11
+#define NWA_ABI	    12
 #define NWA_UNKNOWN INT64_MIN
 #define NWA_NONE    UINT32_MAX
 
@@ -114,6 +114,7 @@ typedef uint8_t nwa_b1;
 	P(b1, tag_known)                                                                                     \
 	P(u1, window_shift)    /* TCP: window scale in force, 255 = not known */                             \
 	P(b1, ended)	       /* that side sent FIN, RST, ABORT or SHUTDOWN */                              \
+	P(b1, heard)	       /* the other side's packets answer this one's, captured or not */             \
 	F(b1, initiator_known) /* SYN or INIT (or its answer) was seen */                                    \
 	F(u1, path_direction)  /* the direction of `path` that the flow's direction 0 is */                  \
 	F(b1, mptcp)	       /* a subflow: MP_CAPABLE or MP_JOIN in its SYN */
@@ -212,7 +213,9 @@ typedef uint8_t nwa_b1;
 	F(u1, sack_blocks)                                                                                   \
 	F(u1, tos)                                                                                           \
 	F(b1, is_retransmission) /* any sequence number (SYN and FIN have one) seen before from that sender  \
-				  */
+				  */                                                                         \
+	F(b1, stray) /* its numbers are of no window of the connection: another one's, or a SYN that was not \
+			the one acknowledged */
 
 /* one row an SCTP chunk */
 #define NWA_CHUNK(F, P, B)                                                                                   \

@@ -11,6 +11,15 @@
 #include "ranges.h"
 #include "table.h"
 
+enum { OFFERS = 16 };
+/* TCP: a SYN, with or without ACK, and what it offers. */
+struct offer {
+	uint64_t segment; /* its row in the table of segments, counted from the begin of the capture */
+	uint32_t seq, ts_val, ts_ecr;
+	uint16_t mss, present;
+	uint8_t shift, direction;
+};
+
 /* One direction of a flow: the numbers that its sender has used. */
 struct half {
 	struct ranges seen;
@@ -23,11 +32,18 @@ struct half {
 	bool tag_known;
 	bool numbered; /* TCP: SYN seen; SCTP: INIT or INIT-ACK seen */
 	bool ended;
-	uint8_t window_shift;	   /* TCP: window scale offered in SYN; 255: not offered */
+	bool asked;		   /* TCP: it sent a SYN without ACK */
+	bool answered;		   /* TCP: it sent a SYN with ACK */
+	struct offer syn;	   /* TCP: its first SYN */
 	struct mappings *mappings; /* MPTCP: its data sequence numbers; NULL: none seen */
 };
 
-enum { OFFERS = 16 };
+/* TCP: the SYNs of a connection of which an end sent more than one, until one is acknowledged. */
+struct opening {
+	uint32_t count;
+	struct offer list[OFFERS];
+};
+
 /* SCTP: the numbers of several INIT-ACKs: each INIT, also a repeated one, is answered by another one. */
 struct offers {
 	uint32_t count; /* of all; the latest OFFERS are kept */
@@ -38,13 +54,17 @@ struct offers {
 
 struct flow {
 	struct half half[2];
-	struct offers *offers; /* NULL: at most one INIT-ACK was seen */
+	struct offers *offers;	 /* NULL: at most one INIT-ACK was seen */
+	struct opening *opening; /* NULL: no end sent more than one SYN, or one of them was acknowledged */
+	struct flow *before;	 /* TCP: the connection of the same ports before it; NULL: none */
 	uint32_t id;
 	uint32_t last_path;	 /* the path of its last packet */
 	uint32_t last_flow_path; /* the row of flow_paths for that path */
 	uint16_t port[2];
 	bool initiator_known;
-	bool talked; /* SCTP: a packet other than INIT was seen */
+	uint8_t strays;	  /* TCP: segments of an opening that fit none of its SYNs */
+	bool talked;	  /* SCTP: a packet other than INIT was seen */
+	bool established; /* TCP: a SYN of each end was acknowledged, or the capture began later */
 };
 
 /* A recent packet: an equal one is the same packet captured again (copies.h). */
@@ -71,11 +91,12 @@ struct nwa {
 	struct file *files;
 	uint32_t file_count;
 	uint32_t options;
-	int stop_fd;	       /* of nwa_open(); -1: none */
-	struct filter *filter; /* filter.h; NULL: every packet is kept */
-	uint64_t number;       /* of the next record */
-	uint64_t first_number; /* number of the record in the first row of packets; nwa_clear() forgets those
-				  before */
+	int stop_fd;		/* of nwa_open(); -1: none */
+	struct filter *filter;	/* filter.h; NULL: every packet is kept */
+	uint64_t number;	/* of the next record */
+	uint64_t first_number;	/* number of the record in the first row of packets; nwa_clear() forgets those
+				   before */
+	uint64_t first_segment; /* likewise of the first row of segments */
 	struct fragments fragments;
 	struct flow **flows;
 	uint64_t flow_capacity;

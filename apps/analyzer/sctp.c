@@ -375,6 +375,9 @@ void sctp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t p
 					  .direction = c.direction,
 					  .truncated = k.captured < k.length};
 		f->chunks++;
+		if (k.type != CHUNK_INIT && k.type != CHUNK_ABORT)
+			((struct nwa_flow *)table_row(&a->tables[nwa_table_flows], c.flow->id))
+			    ->heard[!c.direction] = true;
 		interpret(&c, &k, row);
 		offset += (k.length + 3u) & ~3u;
 	} while (next_chunk(p, offset, &k, &f->malformed));

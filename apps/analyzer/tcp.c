@@ -4,9 +4,10 @@
 #include "flow.h"
 #include "mappings.h"
 #include "mptcp.h"
+#include "opening.h"
 
 enum { FIN = 1, SYN = 2, RST = 4, ACK = 16 };
-enum { TCP_HEADER = 20, SHIFT_MAX = 14, NO_SHIFT = 255 };
+enum { TCP_HEADER = 20, SHIFT_MAX = 14 };
 enum {
 	OPTION_END,
 	OPTION_NOP,
@@ -18,6 +19,8 @@ enum {
 	OPTION_MPTCP = 30
 };
 enum { MP_CAPABLE = 0, MP_JOIN = 1, DSS = 2 };
+/* RFC 7323 2.3. Connections of the same ports that a segment may still be of */
+enum { LARGEST_WINDOW = 1 << 30, MOST_BEFORE = 4 };
 enum { DSS_ACK = 1, DSS_ACK_64 = 2, DSS_MAP = 4, DSS_DSN_64 = 8, DSS_FIN = 16 };
 
 struct options {
@@ -109,30 +112,62 @@ static void read_options(struct options *o, const uint8_t *at, uint32_t bytes)
 }
 
 /*
+ * Of several connections of the same ports the one whose numbers are nearest to a segment's: a stray SYN ends
+ * no connection, and what the one before sends late is not of the next.
+ */
+static struct flow *nearest(struct flow *newest, const struct words *w, uint32_t path, uint8_t path_direction,
+			    uint8_t orientation, const struct nwa *a, uint8_t *direction)
+{
+	struct words turned = *w;
+	uint32_t far = UINT32_MAX;
+	struct flow *best = newest;
+	uint8_t steps = 0;
+
+	*direction = (uint8_t)(path_direction ^ orientation);
+	for (struct flow *f = newest; f && steps < MOST_BEFORE; f = f->before, steps++) {
+		const struct nwa_flow *row = table_row(&a->tables[nwa_table_flows], f->id);
+		uint32_t distance;
+
+		if (row->path != path)
+			continue;
+		turned.direction = (uint8_t)(path_direction ^ row->path_direction);
+		distance = opening_distance(f, &turned);
+		if (distance < far) {
+			far = distance;
+			best = f;
+			*direction = turned.direction;
+		}
+	}
+	return best;
+}
+
+/*
  * The connection and the segment's direction in it. A SYN begins a new one where the ports had one with
  * another initial number, or one that is over (tshark has only the first of these two rules). One with the
  * same number is the same attempt when a reset had refused it (RFC 9293 3.10.7.3), or when the answer to it
  * was recorded before it.
  */
 static struct flow *connection(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,
-			       uint16_t flags, uint32_t seq, uint8_t *direction)
+			       const struct words *w, uint8_t *direction)
 {
 	struct heading to = {path, path_direction, get_be16(p->data), get_be16(p->data + 2)};
 	uint64_t key = flow_key(path, path_direction, to.from, to.to);
 	uint8_t first =
-	    (flags & (SYN | ACK)) == (SYN | ACK); /* SYN+ACK as the first one seen: from the responder */
-	struct flow *f;
+	    (w->flags & (SYN | ACK)) == (SYN | ACK); /* SYN+ACK as the first one seen: from the responder */
+	struct flow *f, *before = NULL;
 	uint32_t value;
 
 	if (map_get(&a->tcp, key, &value)) {
 		const struct half *h;
 
-		f = flow_at(a, value >> 1);
+		before = f = flow_at(a, value >> 1);
 		*direction = (uint8_t)(path_direction ^ (value & 1));
+		if (f->before)
+			f = nearest(f, w, path, path_direction, value & 1, a, direction);
 		h = &f->half[*direction];
-		if ((flags & (SYN | ACK)) != SYN)
+		if ((w->flags & (SYN | ACK)) != SYN)
 			return f;
-		if (!h->has_base || h->base == seq)
+		if (!h->has_base || h->base == w->seq)
 			if ((!f->half[0].ended && !f->half[1].ended) ||
 			    (h->numbered && !f->half[!*direction].numbered && !h->highest))
 				return f;
@@ -141,8 +176,9 @@ static struct flow *connection(struct nwa *a, const struct packet *p, uint32_t p
 	if (!f)
 		return NULL;
 	*direction = first;
-	f->initiator_known = flags & SYN;
-	f->half[0].window_shift = f->half[1].window_shift = NO_SHIFT;
+	f->initiator_known = w->flags & SYN;
+	f->established = !(w->flags & SYN);
+	f->before = before;
 	/* orientation: what to XOR a path direction with to get the flow's */
 	if (f->id > UINT32_MAX >> 1 ||
 	    !map_put(&a->tcp, key, f->id << 1 | (uint32_t)(path_direction ^ first)))
@@ -150,25 +186,28 @@ static struct flow *connection(struct nwa *a, const struct packet *p, uint32_t p
 	return f;
 }
 
-static void take_syn(struct nwa *a, struct flow *f, uint8_t direction, uint32_t seq, const struct options *o)
+/* Whether a segment is of another connection: it changes nothing of this one. */
+static bool is_stray(struct nwa *a, struct flow *f, const struct words *w, const struct options *o)
 {
-	struct nwa_flow *row = table_row(&a->tables[nwa_table_flows], f->id);
-	struct half *h = &f->half[direction], *other = &f->half[!direction];
+	struct half *h = &f->half[w->direction];
 
-	half_set_base(h, seq, true);
-	h->numbered = true;
-	h->window_shift = o->present & NWA_OPTION_WINDOW_SCALE ? o->shift : NO_SHIFT;
-	row->base[direction] = h->base;
-	row->base_known[direction] = h->base_known;
-	row->initiator_known = true;
-	row->mss[direction] = o->mss;
-	row->mptcp = (nwa_b1)(row->mptcp | o->subflow);
-	if (other->numbered) { /* RFC 7323 2.2: in force only when both offered it */
-		bool both = h->window_shift != NO_SHIFT && other->window_shift != NO_SHIFT;
+	if (w->flags & SYN) {
+		const struct offer syn = {.segment = a->first_segment + a->tables[nwa_table_segments].count,
+					  .seq = w->seq,
+					  .ts_val = o->ts_val,
+					  .ts_ecr = o->ts_ecr,
+					  .mss = o->mss,
+					  .present = o->present,
+					  .shift = o->shift,
+					  .direction = w->direction};
+		struct nwa_flow *row = table_row(&a->tables[nwa_table_flows], f->id);
 
-		row->window_shift[direction] = both ? h->window_shift : 0;
-		row->window_shift[!direction] = both ? other->window_shift : 0;
+		row->mptcp = (nwa_b1)(row->mptcp | o->subflow);
+		return opening_syn(a, f, &syn, w->flags);
 	}
+	if (!f->established)
+		return opening_segment(a, f, w);
+	return w->flags & RST && h->has_base && opening_distance(f, w) >= LARGEST_WINDOW;
 }
 
 /* The data sequence number of the byte at `seq`, by any mapping so far: what is sent again may come without
@@ -221,6 +260,8 @@ void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 	uint16_t flags;
 	int64_t at, ack = NWA_UNKNOWN, window = NWA_UNKNOWN, dsn = 0;
 	uint8_t direction;
+	bool stray, answers, other_number;
+	struct words w;
 
 	if (p->captured < TCP_HEADER) {
 		f->malformed = p->length < TCP_HEADER;
@@ -237,9 +278,15 @@ void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 	read_options(&o, p->data + TCP_HEADER, options);
 	if (header <= p->captured)
 		f->malformed = o.malformed; /* else the option was cut by the snaplen */
-	flow = connection(a, p, path, path_direction, flags, seq, &direction);
+	w = (struct words){.seq = seq,
+			   .ack = get_be32(p->data + 8),
+			   .flags = flags,
+			   .stamped = o.present & NWA_OPTION_TIMESTAMP,
+			   .ts_ecr = o.ts_ecr};
+	flow = connection(a, p, path, path_direction, &w, &direction);
 	if (!flow)
 		return;
+	w.direction = direction;
 	if (o.has_mptcp)
 		mptcp_options(a, p, &(struct mptcp_place){flow->id, path, direction}, p->data + TCP_HEADER,
 			      options);
@@ -247,21 +294,23 @@ void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 	h = &flow->half[direction];
 	other = &flow->half[!direction];
 	row = table_row(&a->tables[nwa_table_flows], flow->id);
-	if (flags & SYN)
-		take_syn(a, flow, direction, seq, &o);
-	else if (!h->has_base) {
+	/* both ends' first SYNs crossed: each sends its number again to acknowledge the other's (RFC
+	 * 9293 3.5) */
+	answers = (flags & (SYN | ACK)) == (SYN | ACK) && h->asked && other->asked && !h->answered;
+	stray = is_stray(a, flow, &w, &o);
+	if (!h->has_base && !stray) {
 		half_set_base(h, seq - 1, false); /* the first byte seen is called 1 */
 		row->base[direction] = h->base;
 	}
-	at = half_unwrap(h, seq);
+	other_number =
+	    flags & SYN && seq != h->base; /* until one is acknowledged it is not known which counts */
+	at = stray || flags & RST ? half_relative(h, seq) : other_number ? 0 : half_unwrap(h, seq);
 	if (flags & ACK) {
-		uint32_t raw = get_be32(p->data + 8);
-
-		if (!other->has_base) {
-			half_set_base(other, raw - 1, false);
+		if (!other->has_base && !stray) {
+			half_set_base(other, w.ack - 1, false);
 			row->base[!direction] = other->base;
 		}
-		ack = half_unwrap_ack(other, raw);
+		ack = stray || flags & RST ? half_relative(other, w.ack) : half_unwrap_ack(other, w.ack);
 		if (o.sack_blocks)
 			first_block = (uint32_t)a->tables[nwa_table_blocks].count;
 		take_sack(a, p, other, &o);
@@ -270,7 +319,9 @@ void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 	}
 	if (flags & SYN || row->window_shift[direction] != NO_SHIFT)
 		window = (int64_t)get_be16(p->data + 14) << (flags & SYN ? 0 : row->window_shift[direction]);
-	if (flags & (FIN | RST)) {
+	if (flags & ACK && !(flags & RST) && !stray)
+		row->heard[!direction] = true;
+	if (flags & (FIN | RST) && !stray) {
 		h->ended = true;
 		row->ended[direction] = true;
 	}
@@ -285,21 +336,23 @@ void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 	/* SYN takes the number before the first byte, FIN the one after the last; a reset's payload is no
 	 * data */
 	units = payload;
-	if (flags & RST)
+	if (flags & RST || stray)
 		units = 0;
-	if (flags & SYN)
+	if (flags & SYN && (other_number || answers))
+		fresh++;
+	else if (flags & SYN && !stray)
 		fresh += (uint32_t)ranges_add(&h->seen, at, at + 1, path, &first_path);
 	if (units)
 		f->new_bytes = (uint32_t)ranges_add(&h->seen, at + !!(flags & SYN),
 						    at + !!(flags & SYN) + units, path, &first_path);
 	fresh += f->new_bytes;
-	if (flags & FIN && !(flags & RST)) {
+	if (flags & FIN && !(flags & RST) && !stray) {
 		int64_t end = at + !!(flags & SYN) + units;
 
 		fresh += (uint32_t)ranges_add(&h->seen, end, end + 1, path, &first_path);
 		units++;
 	}
-	units += !!(flags & SYN);
+	units += flags & SYN && !stray;
 	if (h->seen.failed)
 		a->out_of_memory = true;
 
@@ -336,5 +389,6 @@ void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 	    .sack_blocks = o.sack_blocks,
 	    .tos = p->tos,
 	    .is_retransmission = f->is_retransmission,
+	    .stray = stray,
 	};
 }

@@ -281,7 +281,9 @@ class Connections(Sequence[Connection]):
     def unanswered(self) -> Bools:
         """For each place, whether one end alone sent packets and no data: an unanswered handshake, or part of one."""
         data, packets = (self._by_flow(name, axis=0) for name in ("data_packets", "packets"))
-        lonely: Bools = ((packets == 0).any(axis=1) & (data == 0).all(axis=1))[self.rows]
+        heard = self.stream.capture.flows["heard"].astype(bool)
+        lonely: Bools = ((packets == 0) & ~heard).any(axis=1) & (data == 0).all(axis=1)
+        lonely = lonely[self.rows]
         return lonely
 
     def refused(self) -> tuple[Bools, dict[str, list[int]]]:

@@ -65,10 +65,17 @@ def _tcp_opening(connection: Connection) -> Iterator[Moment]:
     if totals.get("syn_s") is None:
         yield Moment(start_s, "the capture begins; the connection was up already")
         return
-    again = int(totals.get("syn_retransmitted_packets") or 0)
-    text = f"{connection.ends[0]} connects" + (f", with {counted(again + 1, 'SYN')}" if again else "")
+    start_s = float(totals["syn_s"])
+    syns = int(totals.get("syn_packets") or 0)
+    text = f"{connection.ends[0]} connects" + (f", with {counted(syns, 'SYN')}" if syns > 1 else "")
     answered = totals.get("syn_ack_after_s")
-    yield Moment(start_s, text if answered is not None else f"{text}: nothing answers")
+    if totals.get("simultaneous_open"):
+        text += f", and {connection.ends[1]} to it at the same time"
+    if totals.get("unseen_end") is not None:
+        text += f"; no packet of {connection.ends[totals['unseen_end']]} is in this capture"
+    elif answered is None and not totals.get("simultaneous_open"):
+        text += ": nothing answers"
+    yield Moment(start_s, text)
     if answered is not None:
         yield Moment(start_s + answered, f"{connection.ends[1]} answers, after {in_short(answered, 's')}")
 

@@ -185,17 +185,22 @@ def _end(connection: Connection) -> Iterator[str]:
         by = connection.ends[d if event["direction"] == "data" else 1 - d]
         causes = f" ({', '.join(event['causes'])})" if event.get("causes") else ""
         yield f"the association was aborted at {_at(event['t_s'])} by {by}{causes}"
-    again = connection.totals.get("syn_retransmitted_packets")
+    again = max(int(connection.totals.get("syn_packets") or 0) - 1, 0)
     for event in connection.events:
         if event.get("what") == "restart":
             yield f"restarts the association of flow {event['restart_of']} at {_at(event['t_s'])} (RFC 9260 5.2)"
     inits = whats.count("INIT")
     answered = all(counts["packets"] for counts in connection.directions)
-    if not answered and (inits or connection.totals.get("syn_s") is not None):
-        syns = connection.totals.get("syn_retransmitted_packets", 0) + 1
-        yield f"nothing answered {counted(inits, 'INIT') if inits else counted(syns, 'SYN')}"
-    elif again:
-        yield f"the handshake took {counted(int(again), 'retransmission')}"
+    unseen = connection.totals.get("unseen_end")
+    if unseen is not None:
+        yield f"no packet of {connection.ends[unseen]} is in this capture: what it received and answered is unknown"
+    elif not answered and (inits or connection.totals.get("syn_s") is not None):
+        yield f"nothing answered {counted(inits, 'INIT') if inits else counted(again + 1, 'SYN')}"
+    elif again and (answers := int(connection.totals.get("syn_ack_packets") or 0)):
+        silent = 0 if connection.totals.get("stray_packets") else again + 1 - answers
+        yield f"the handshake took {counted(again + 1, 'SYN')}" + (f": {silent} got no answer" if silent > 0 else "")
+    elif int(connection.totals.get("syn_ack_packets") or 0) > 1:
+        yield f"the handshake took {counted(int(connection.totals['syn_ack_packets']), 'SYN+ACK')}"
     elif inits > 1:
         yield f"the handshake took {inits} INITs"
 
@@ -205,10 +210,13 @@ def _reset(connection: Connection, event: Mapping[str, Any], fins: int) -> Itera
     by the end whose own data were the only ones outstanding is how a sender stops (RFC 9293 3.10.5, ABORT).
     """
     at, end = _at(event["t_s"]), connection.ends[event["direction"]]
-    if connection.totals.get("syn_s") is not None and connection.totals.get("syn_ack_after_s") is None:
+    refused = connection.totals.get("syn_s") is not None and connection.totals.get("syn_ack_after_s") is None
+    if refused and event["direction"] == 1 and not connection.directions[1]["data_packets"]:
         yield f"the connection was refused at {at}"
         return
     own, other = event["unacknowledged_bytes"]
+    if own is None or other is None:
+        return
     if fins < 2 and (own or other):
         open_ = f"{counted(own + other, 'byte')} not acknowledged"
         yield (
@@ -220,7 +228,7 @@ def _reset(connection: Connection, event: Mapping[str, Any], fins: int) -> Itera
 
 def _slow(connection: Connection) -> Iterator[str]:
     """A slow handshake or a slow first response, if nothing was retransmitted meanwhile."""
-    if connection.totals.get("syn_retransmitted_packets"):
+    if (connection.totals.get("syn_packets") or 0) > 1:
         return
     answered = connection.totals.get("syn_ack_after_s")
     if answered is not None and answered >= SLOW_S:
@@ -325,6 +333,9 @@ def _window(connection: Connection) -> Iterator[str]:
 
 
 def _other(connection: Connection) -> Iterator[str]:
+    if stray := connection.totals.get("stray_packets"):
+        packets = counted(int(stray), "packet of these ports is", "packets of these ports are")
+        yield f"{packets} of none of this connection's windows: of an earlier one, or stray; left out"
     if marked := connection.totals.get("ce_packets"):
         yield f"{counted(int(marked), 'packet was', 'packets were')} marked CE by a router (ECN)"
     waits, alone = connection.totals.get("hol_blocking_mean_s"), connection.totals.get("hol_blocking_one_stream_mean_s")

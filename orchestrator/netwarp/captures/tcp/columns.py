@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...core.wire import FIN, RST, SYN
 from ..arrays import before
-from ..capture import columns_of
+from ..capture import columns_of, rows_where
 from ..native import UNKNOWN, Bools, Ints, Rows
 
 SACK_PERMITTED, SACK, TIMESTAMP = 4, 8, 16  # Bits of segments[options]
@@ -123,7 +123,9 @@ def before_each(values: npt.NDArray[Any], of: DirectionColumns, initial: int) ->
 
 
 def direction_columns(rows: Rows) -> tuple[DirectionColumns, DirectionColumns]:
-    """Both directions of a TCP connection, of its segments; index = the flow's direction."""
+    """Both directions of a TCP connection, of its segments but stray ones; index = the flow's direction."""
+    if rows["stray"].any():
+        rows = rows_where(rows, ~rows["stray"])
     sent_back = rows["direction"] != 0
     return _side(rows, np.flatnonzero(~sent_back)), _side(rows, np.flatnonzero(sent_back))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.wire import CWR, ECE, FIN, RST, SYN, TCP
+from ...core.wire import ACK, CWR, ECE, FIN, RST, SYN, TCP
 from ..arrays import before
 from ..capture import Capture, rows_of_flow
 from ..native import Floats, Ints, Rows
@@ -36,6 +36,12 @@ class TcpConnection:
     directions: tuple[Direction, Direction]
     row: Rows
     options_cut: bool
+    stray_packets: int
+
+    @property
+    def unseen_end(self) -> int | None:
+        """The end of which the capture has no packet though the other end's show that it sent some; None: neither."""
+        return next((end for end in (0, 1) if self.row["heard"][end] and not len(self.directions[end].data)), None)
 
     @functools.cached_property
     def data_direction(self) -> int:
@@ -56,12 +62,21 @@ class TcpConnection:
 
     def _handshake(self) -> dict[str, Total]:
         first, second = self.directions[0].data, self.directions[1].data
-        times = [int(side.time_ns[side.syns[0]]) if len(side.syns) else None for side in (first, second)]
+        answers = second.syns[second.flags[second.syns] & ACK != 0]
+        times = [
+            int(side.time_ns[syns[0]]) if len(syns) else None for side, syns in ((first, first.syns), (second, answers))
+        ]
         seen = handshake_ns(first, second)
         syns = [_syn(side) for side in (first, second)]
+        asked = int((first.flags[first.syns] & ACK == 0).sum())
         _, silent = idle_gaps(first, second)
         return {
             "data_direction": self.data_direction,
+            "unseen_end": self.unseen_end,
+            "stray_packets": self.stray_packets,
+            "syn_packets": asked,
+            "syn_ack_packets": len(answers),
+            "simultaneous_open": int(asked > 0 and len(answers) < len(second.syns)),
             "syn_s": None if times[0] is None else (times[0] - self.t0_ns) / 1e9,
             "syn_ack_after_s": None if times[0] is None or times[1] is None else (times[1] - times[0]) / 1e9,
             "response_after_s": self._response_after_s() if self.row["initiator_known"] else None,
@@ -192,7 +207,8 @@ def analyze_tcp(capture: Capture, flow: int, *, at: int | None = None, t0_ns: in
         )
         for d in (0, 1)
     ]
-    return TcpConnection(capture.first_ns if t0_ns is None else t0_ns, (directions[0], directions[1]), row, cut)
+    origin_ns = capture.first_ns if t0_ns is None else t0_ns
+    return TcpConnection(origin_ns, (directions[0], directions[1]), row, cut, int(segments["stray"].sum()))
 
 
 MOST = 200  # Events per kind and direction; of further ones only the number is given
@@ -233,8 +249,12 @@ def _control(direction: Direction, d: int, t0_ns: int) -> list[dict[str, Any]]:
     return events
 
 
-def _outstanding(sent: DirectionColumns, heard: DirectionColumns, row: int) -> int:
-    """Payload in bytes that one end had sent before a segment and the other had not acknowledged."""
+def _outstanding(sent: DirectionColumns, heard: DirectionColumns, row: int) -> int | None:
+    """Payload in bytes that one end had sent before a segment and the other had not acknowledged; None: the capture has
+    nothing of one of them.
+    """
+    if not len(sent) or not len(heard):
+        return None
     since, until = np.searchsorted(heard.row, row), np.searchsorted(sent.row, row)
     una = max(1, int(heard.highest_ack[since - 1])) if since else 1
     return max(0, min(int(sent.highest_end[until - 1]), sent.data_end) - una) if until else 0

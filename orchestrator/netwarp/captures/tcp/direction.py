@@ -78,6 +78,8 @@ class Direction:
         when acknowledgements arrived at the sender. None: at the other end without timestamps.
         """
         near_ns = self._reaction_ns
+        if not len(self.acks):
+            return None  # they may have come another way
         if (self.position.is_far and near_ns is None) or self.blocks is None:
             return None
         permitted = bool(self.acks.sack_blocks.any()) if self.sack is None else self.sack
@@ -262,7 +264,7 @@ class Direction:
         }
 
     def _sender(self) -> dict[str, Total]:
-        if self.position.is_far:
+        if self.position.is_far or not len(self.acks):
             return dict.fromkeys(("initial_window_packets", "initial_window_bytes", "max_flight_bytes"))
         first = first_flight(self.data, self.acks) if len(self.data.syns) else None
         una = np.maximum(1, before_each(self.acks.highest_ack, self.data, 1))

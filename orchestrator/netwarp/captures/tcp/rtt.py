@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ...core.wire import RST
+from ...core.wire import ACK, RST
 from ..arrays import before, run_begins
 from ..capture import NEAR
 from ..native import UNKNOWN, Bools, Floats, Ints
@@ -189,11 +189,14 @@ def handshake_ns(initiator: DirectionColumns, responder: DirectionColumns) -> tu
     """Time from SYN to SYN+ACK, and from SYN+ACK to the initiator's first ACK of it, at the capture point; None: not
     all seen.
 
-    Also None if a SYN or SYN+ACK was sent twice: it is not known which of them was answered (Karn).
+    Also None if a SYN or SYN+ACK was sent twice, and no timestamp tells which of them was answered (Karn).
     """
-    asked = initiator.syns
+    asked = initiator.syns[initiator.flags[initiator.syns] & ACK == 0]
     answered = responder.syns
-    if len(asked) != 1 or len(answered) != 1:
+    stamped = (initiator.options[asked] & TIMESTAMP != 0).all()
+    if len(asked) > 1 and len(answered) == 1 and stamped and responder.options[answered[0]] & TIMESTAMP:
+        asked = asked[initiator.ts_val[asked] == responder.ts_ecr[answered[0]]]
+    if len(asked) != 1 or len(answered) != 1 or not responder.flags[answered[0]] & ACK:  # (no simultaneous open)
         return None
     since = int(np.searchsorted(initiator.row, responder.row[answered[0]], side="right"))
     taken = since + np.flatnonzero(initiator.ack[since:] > 0)

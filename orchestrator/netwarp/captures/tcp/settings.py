@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...core.units import counted
+from ...core.wire import ACK
 from ..capture import Capture
 from ..inference import InferredSetting, timer_bounds
 from .columns import SACK_PERMITTED, TIMESTAMP
@@ -38,9 +39,10 @@ def _of(connection: TcpConnection, end: int) -> Iterator[InferredSetting]:
         shift = connection.directions[1 - end].shift
         if shift is not None:
             yield InferredSetting(end, "window_shift", shift, shift, "", "both SYNs have a window scale", at)
-    if len(syns) > 1 and end == 0:
-        times = data.time_ns[syns].astype(np.int64)
-        again = len(syns) - 1
+    asked = syns[data.flags[syns] & ACK == 0]
+    if len(asked) > 1 and end == 0:
+        times = data.time_ns[asked].astype(np.int64)
+        again = len(asked) - 1
         low, high = timer_bounds(int(times[1] - times[0]), int(times[1] - times[0]))
         shown = tuple(times[:10].tolist())
         what = "a SYN without answer was sent again"
