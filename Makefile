@@ -16,11 +16,16 @@ NETWARP := .venv/bin/netwarp
 READY := .venv/.ready
 DEV_READY := .venv/.ready-dev
 
-help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@printf '  make %-14s run experiments/%s, analyse it and write its report\n' $(foreach e,$(EXPERIMENTS),$(e) $(e))
+# A target's comment begins with its group: `##tests every test`. Experiments have the titles of their specs.
+help: ##start this list
+	@awk -F ':.*##' -v order='start experiments tests kernels upkeep' '\
+		function add(group, name, text) { lines[group] = lines[group] sprintf("  make %-18s %s\n", name, text) } \
+		/^[a-z-]+:.*##[a-z]+ / { split($$2, words, " "); add(words[1], $$1, substr($$2, length(words[1]) + 2)) } \
+		/^title = "/ && FILENAME ~ /spec.toml$$/ && !seen[FILENAME]++ { split(FILENAME, path, "/"); title = $$0; gsub(/^title = "|"$$/, "", title); add("experiments", path[2], title) } \
+		END { n = split(order, groups, " "); for (i = 1; i <= n; i++) printf "%s%s:\n%s", (i == 1 ? "" : "\n"), groups[i], lines[groups[i]] }' \
+		$(firstword $(MAKEFILE_LIST)) $(EXPERIMENTS:%=experiments/%/spec.toml)
 
-setup: $(READY) kernel apps ## packages, .venv, guest kernel (once, minutes), apps; again: seconds
+setup: $(READY) kernel apps ##start packages, .venv, guest kernel (once, minutes), apps; again: seconds
 	@$(if $(filter setup,$(MAKECMDGOALS)),echo "Set up. Next: make help lists the experiments; make choi2009 runs one",:)
 
 # Whatever a target needs is installed at once: a target says which kinds of packages it needs besides `run`, and what it
@@ -67,12 +72,12 @@ kernel: packages
 	@setup/packages.sh packaged-kernel
 	@PYTHONPATH=orchestrator $(PYTHON) -m netwarp.cli.kernel headers --link build/kernel-headers
 else
-kernel: packages ## the guest kernel, unless it is in the cache: a wheel's in dist/, or built (KERNEL=build|packaged: built; the distribution's)
+kernel: packages ##kernels the guest kernel, unless it is in the cache: a wheel's in dist/, or built (KERNEL=build|packaged: built; the distribution's)
 	@PYTHONPATH=orchestrator $(PYTHON) -m netwarp.cli.kernel build --if-missing $(if $(filter build,$(KERNEL)),,--wheels dist) \
 		--headers-link build/kernel-headers
 endif
 
-apps: kernel ## the C programs, into build/
+apps: kernel ##upkeep the C programs, into build/
 	@$(MAKE) --silent -C apps all
 
 android-packages: packages
@@ -87,82 +92,82 @@ android: android-apps
 $(EXPERIMENTS): setup
 	@$(NETWARP) run $@ $(ARGS)
 
-harm: setup $(DEV_READY) ## where one congestion control takes most from another: a search (docs/search.md)
+harm: setup $(DEV_READY) ##experiments where one congestion control takes most from another: a search (docs/search.md)
 	@$(NETWARP) search $@ --minimise share_all_run_ratio --flow victim $(if $(findstring --points,$(ARGS)),,--points 96) $(ARGS)
 
 # KERNEL_TREE: a tree, a tarball, or a release that is built (7.3); left out: the default kernel
-referee: setup ## RFCs against a kernel: recovery, rfc9438, bbr, and what differs from the kernels known here (KERNEL_TREE=~/linux)
+referee: setup ##experiments RFCs against a kernel: recovery, rfc9438, bbr, and what differs from the kernels known here (KERNEL_TREE=~/linux)
 	@if [ -e "$(KERNEL_TREE)" ]; then $(NETWARP) kernel build --source "$(realpath $(KERNEL_TREE))"; fi
 	@for name in recovery rfc9438 bbr; do \
 		$(NETWARP) run $$name $(if $(KERNEL_TREE),--set kernel=$(or $(realpath $(KERNEL_TREE)),$(KERNEL_TREE))) $(ARGS) && \
 		.venv/bin/python experiments/golden.py compare results/$$name/latest || exit 1; done
 
-programs: packages apps ## web servers and signalling daemons for the guests, into build/packages (downloaded and unpacked, not installed)
+programs: packages apps ##experiments web servers and signalling daemons for the guests, into build/packages (downloaded and unpacked, not installed)
 	@setup/unpack.sh && $(MAKE) --silent -C apps packaged
 
 web-agreement daemons usrsctp quic: programs
 
-papers: setup ## a page over the papers' conclusions: results/papers.html
+papers: setup ##experiments a page over the papers' conclusions: results/papers.html
 	@.venv/bin/python experiments/papers.py && echo results/papers.html
 
-doctor: ## what this machine can run and what it lacks; needs nothing but Python
+doctor: ##start what this machine can run and what it lacks; needs nothing but Python
 	@if [ -x $(NETWARP) ] && [ -e $(READY) ]; then $(NETWARP) doctor $(ARGS); \
 	elif command -v $(PYTHON) >/dev/null; then PYTHONPATH=orchestrator $(PYTHON) -B -m netwarp doctor $(ARGS); \
 	else setup/packages.sh run; exit 1; fi
-
-chaos: setup $(DEV_READY) ## kill -9 of everything at random moments, 100 times (ARGS='--kills N --seed N --backends virtual,guest,netns,dask')
-	@PYTHONPATH=tests .venv/bin/python -m support.chaos $(ARGS)
-
-determinism: setup $(DEV_READY) ## equal cells in unlike directories, under load, stopped: the first packet that differs (ARGS='--cells N --seed N')
-	@PYTHONPATH=tests .venv/bin/python -m support.determinism $(ARGS)
-
-bisect-test: setup $(DEV_READY) ## git bisect and kernel watch --over find a regression planted in a history of Linux (docs/bisect.md); minutes
-	@PYTHONPATH=tests .venv/bin/python -m support.bisect_history $(ARGS)
-
-calibrate: setup ## measured against configured: every profile, option and fault, with bounds
-	@$(NETWARP) calibrate $(ARGS)
-
-bench: setup ## what a cell costs on this machine
-	@.venv/bin/python benchmarks/cells.py $(ARGS)
-
-bench-analysis: setup ## how fast the analyser is, beside tshark and tcptrace (makes its captures in a guest)
-	@OPENBLAS_NUM_THREADS=1 .venv/bin/python benchmarks/analysis.py $(ARGS)
 
 test-ready: setup $(DEV_READY) android-packages
 	@if command -v aarch64-linux-gnu-gcc >/dev/null; then $(MAKE) --silent android-apps; fi
 	@{ setup/unpack.sh && $(MAKE) --silent -C apps packaged; } || echo "Tests that need packaged servers and daemons are skipped"
 	@$(MAKE) --silent -C apps san
 
-test: test-ready ## every test (ARGS='-k NAME' chooses)
+test: test-ready ##tests every test (ARGS='-k NAME' chooses)
 	@.venv/bin/python -m pytest -n auto $(ARGS)
 
+chaos: setup $(DEV_READY) ##tests kill -9 of everything at random moments, 100 times (ARGS='--kills N --seed N --backends virtual,guest,netns,dask')
+	@PYTHONPATH=tests .venv/bin/python -m support.chaos $(ARGS)
+
+determinism: setup $(DEV_READY) ##tests equal cells in unlike directories, under load, stopped: the first packet that differs (ARGS='--cells N --seed N')
+	@PYTHONPATH=tests .venv/bin/python -m support.determinism $(ARGS)
+
+bisect-test: setup $(DEV_READY) ##kernels git bisect and kernel watch --over find a regression planted in a history of Linux (docs/bisect.md); minutes
+	@PYTHONPATH=tests .venv/bin/python -m support.bisect_history $(ARGS)
+
+calibrate: setup ##experiments measured against configured: every profile, option and fault, with bounds
+	@$(NETWARP) calibrate $(ARGS)
+
+bench: setup ##experiments what a cell costs on this machine
+	@.venv/bin/python benchmarks/cells.py $(ARGS)
+
+bench-analysis: setup ##experiments how fast the analyser is, beside tshark and tcptrace (makes its captures in a guest)
+	@OPENBLAS_NUM_THREADS=1 .venv/bin/python benchmarks/analysis.py $(ARGS)
+
 # Every part draws from a new seed and prints what it needs to draw a failure again.
-fuzz: fuzz-examples ## inputs drawn anew in each run, which `make test` draws once for all: tests of hypothesis (fuzz-examples)
+fuzz: fuzz-examples ##tests inputs drawn anew in each run, which `make test` draws once for all: tests of hypothesis (fuzz-examples)
 
 fuzz-examples: $(DEV_READY) setup
 	@.venv/bin/python -m pytest -n auto --hypothesis-profile=fuzz -m hypothesis tests/unit $(ARGS)
 
-lab: setup ## a laboratory: three machines (guests on the wall clock) with sshd, cabled in a namespace; build/lab/inventory.yml
+lab: setup ##tests a laboratory: three machines (guests on the wall clock) with sshd, cabled in a namespace; build/lab/inventory.yml
 	@.venv/bin/python ansible/lab/lab.py up
 
-lab-test: setup $(DEV_READY) ## playbooks and cells in a new laboratory, every machine afterwards as before; then ends it
+lab-test: setup $(DEV_READY) ##tests playbooks and cells in a new laboratory, every machine afterwards as before; then ends it
 	@.venv/bin/python ansible/lab/lab.py down
 	@.venv/bin/python ansible/lab/lab.py up
 	@status=0; NETWARP_LAB_TEST=1 .venv/bin/python -m pytest tests/hosts $(ARGS) || status=$$?; .venv/bin/python ansible/lab/lab.py down; exit $$status
 
-lab-down: ## end it
+lab-down: ##tests end the laboratory
 	@.venv/bin/python ansible/lab/lab.py down
 
-wheels: ## dist/: netwarp and its guest kernels as wheels, with their sources (root, debootstrap; docs/wheels.md)
+wheels: ##upkeep dist/: netwarp and its guest kernels as wheels, with their sources (root, debootstrap; docs/wheels.md)
 	@setup/wheels.sh
 
-anywhere: ## the wheels on bare systems: times, and captures against results/reference (root, debootstrap; ARGS='bookworm sid')
+anywhere: ##tests the wheels on bare systems: times, and captures against results/reference (root, debootstrap; ARGS='bookworm sid')
 	@setup/anywhere.sh $(ARGS)
 
-bare: ## the same as an ordinary user on a bare system: choi2009, test, lint (root, debootstrap; ARGS='lint doctor' chooses)
+bare: ##tests the same as an ordinary user on a bare system: choi2009, test, lint (root, debootstrap; ARGS='lint doctor' chooses)
 	@setup/bare.sh $(or $(ARGS),choi2009 test lint)
 
-lint: setup $(DEV_READY) ## layout, types, imports between rooms, plans of all experiments; changes nothing
+lint: setup $(DEV_READY) ##tests layout, types, imports between rooms, plans of all experiments; changes nothing
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
 	@.venv/bin/mypy
@@ -172,19 +177,19 @@ lint: setup $(DEV_READY) ## layout, types, imports between rooms, plans of all e
 	@git ls-files -z -- '*.c' '*.h' | xargs -0 -r clang-format --dry-run -Werror
 	@cd ansible && ../.venv/bin/yamllint --strict . && PATH="$(CURDIR)/.venv/bin:$$PATH" ../.venv/bin/ansible-lint --offline --nocolor -q
 
-format: $(DEV_READY) ## lay out Python and C as lint wants them
+format: $(DEV_READY) ##upkeep lay out Python and C as lint wants them
 	@.venv/bin/ruff check --fix-only --quiet .
 	@.venv/bin/ruff format .
 	@git ls-files -z -- '*.c' '*.h' | xargs -0 -r clang-format -i
 
-lock: ## make requirements*.lock again from pyproject.toml
+lock: ##upkeep make requirements*.lock again from pyproject.toml
 	@$(PYTHON) -m venv build/uv && build/uv/bin/pip install --quiet uv
 	@$(LOCK) pyproject.toml --group build -o requirements.lock
 	@$(LOCK) --group dev -c requirements.lock -o requirements-dev.lock
 LOCK := build/uv/bin/uv pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --generate-hashes \
 	--no-annotate --no-header
 
-clean: ## remove what was built in the checkout (not results, not the cached kernel)
+clean: ##upkeep remove what was built in the checkout (not results, not the cached kernel)
 	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

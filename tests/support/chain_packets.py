@@ -20,7 +20,8 @@ ETHERNET = 14
 @dataclass(frozen=True)
 class Frame:
     """One frame. t_ns from T0; `identity`: the IP packet without what a router changes, so that it is the same at both
-    ends of a path; `source`, `target`: addresses; `chunks`: their types, for SCTP; `options`: their kinds, for TCP."""
+    ends of a path; `source`, `target`: addresses; `chunks`: their types, for SCTP, and `tag`: the
+    verification tag; `options`: their kinds, for TCP."""
 
     t_ns: int
     length: int
@@ -33,6 +34,7 @@ class Frame:
     data_bytes: int
     flags: int = 0
     options: tuple[int, ...] = ()
+    tag: int = 0
 
     @property
     def ip_bytes(self) -> int:
@@ -70,7 +72,9 @@ def _frame(packet: kit.Packet) -> Frame:
         parsed = list(_chunks(body))
         chunks = tuple(kind for kind, _ in parsed)
         size = sum(length - 16 for kind, length in parsed if kind == DATA)
-    elif protocol == TCP:
+        (tag,) = struct.unpack_from("!I", body, 4)
+        return Frame(packet.t_ns, packet.length, ethertype, source, target, protocol, identity, chunks, size, tag=tag)
+    if protocol == TCP:
         offset = 4 * (body[12] >> 4)
         size, flags, options = len(body) - offset, body[13], tuple(_options(body[20:offset]))
         return Frame(

@@ -19,6 +19,18 @@ def test_help_lists_every_experiment_and_every_promised_target() -> None:
     assert experiments | {"setup", "test", "lint", "calibrate", "help", "clean"} <= said
 
 
+GROUPS = ("start", "experiments", "tests", "kernels", "upkeep")
+
+
+def test_help_has_its_groups_in_order_and_every_target_with_a_comment_once() -> None:
+    said = make("help")
+    assert tuple(re.findall(r"^(\w+):$", said, re.MULTILINE)) == GROUPS
+    listed = re.findall(r"^  make (\S+) +\S", said, re.MULTILINE)
+    assert len(listed) == len(set(listed))
+    commented = re.findall(r"^([a-z-]+):.*? ##", (CHECKOUT / "Makefile").read_text(), re.MULTILINE)
+    assert set(commented) <= set(listed)
+
+
 def test_an_experiment_sets_up_first_and_takes_options() -> None:
     said = make("-n", "choi2009", "ARGS=--jobs 1").splitlines()
     at = {
