@@ -24,6 +24,7 @@ from ..store.ndjson import last
 from ..store.run_dir import CellDir, write_json, write_packed_json
 from ..testbed.layout import make_layout
 from . import make_series
+from .capacity import Arrivals, CellCapacity
 from .capture_point import CapturePoint, captured_links, read_point
 from .cell_records import CellRecords, kernel_counters, read_cell_records
 from .checks import (
@@ -35,7 +36,6 @@ from .checks import (
     program_check,
     relative,
     sent_check,
-    utilization_check,
     within_clocks,
 )
 from .datagram_flows import datagram_flow_of, token_of
@@ -73,6 +73,7 @@ class _FlowResult:
     events: list[CellEvent]
     packets_around_fault: list[NearPacket]
     checks: list[Check]
+    arrivals: Arrivals | None = None
 
 
 def analyze_cell(cell: Cell, cell_dir: Path) -> None:
@@ -93,6 +94,7 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
     checks.append(memory_check(counters))
     counted = counted_at_end(cell, layout, records.qdiscs, records.addresses)
     checks += mark_checks(cell, counted, points)
+    capacity = CellCapacity(cell, records.late_ns)
     span_ns = make_series.span_ns(cell, points.values(), records.ready.t0_realtime_ns)
     backs = {flow.name: reversed_flow(flow) for flow in cell.flows if flow.reverse is not msgspec.UNSET}
     results = {
@@ -123,6 +125,8 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
         own, failed = _own_metrics(cell, flow, metrics, asked_of(results[flow.name].observation, of_host))
         measurements += _measurements(cell, flow, metrics | own)
         checks += results[flow.name].checks + failed
+        if (arrivals := results[flow.name].arrivals) is not None:
+            checks += capacity.checks(flow, arrivals)
         if flow.program is not None and flow.protocol != "icmp":
             passages = reader.of_flow(reversed_flow(flow)).metrics() if flow.protocol == "quic" else {}
             measurements += _other_direction(cell, flow, directory, points, records, passages)
@@ -329,7 +333,6 @@ def _flow(
             checks += pages_check(flow, observation.page_objects, receiver_records)
     else:
         checks += program_check(flow)
-    checks += utilization_check(cell, flow, metrics)
     return _FlowResult(
         observation=observation,
         metrics=metrics,
@@ -337,6 +340,7 @@ def _flow(
         events=flow_events(observation),
         packets_around_fault=packets_around_fault(observation),
         checks=checks,
+        arrivals=Arrivals.of_flow(observation),
     )
 
 
@@ -363,14 +367,14 @@ def _other_direction(
 
 def _datagrams(cell: Cell, flow: Flow, receiver: CapturePoint | None, records: CellRecords) -> _FlowResult:
     """A flow of UDP or ICMP: packets and bytes by its addresses. Metrics that need sequence numbers have no value."""
-    metrics = without_values(flow)
+    metrics, window = without_values(flow), Window(None, flow.stop_ns)
     t_ns, ip_bytes = datagrams_at(cell, flow, receiver, records.ready.t0_realtime_ns)
     if receiver is not None:
         window = program_window(flow, t_ns, program_end(flow, records.exits))
         metrics |= datagram_metrics(cell, flow, t_ns, ip_bytes, window)
-    checks = program_check(flow) + utilization_check(cell, flow, metrics)
     curves = make_series.datagram_series(flow, t_ns, ip_bytes, cell)
-    return _FlowResult(FlowObservation(cell, flow), metrics, curves, [], [], checks)
+    arrivals = Arrivals.of_datagrams(t_ns, ip_bytes, window)
+    return _FlowResult(FlowObservation(cell, flow), metrics, curves, [], [], program_check(flow), arrivals)
 
 
 def _quic(cell: Cell, flow: Flow, points: dict[str, CapturePoint], records: CellRecords) -> _FlowResult:
@@ -394,9 +398,9 @@ def _quic(cell: Cell, flow: Flow, points: dict[str, CapturePoint], records: Cell
         None if receiver is None else receiver.datagrams,
         window=window,
     )
-    checks = program_check(flow) + utilization_check(cell, flow, metrics)
     curves = make_series.datagram_series(flow, t_ns, ip_bytes, cell)
-    return _FlowResult(observation, metrics, curves, [], [], checks)
+    arrivals = Arrivals.of_datagrams(t_ns, ip_bytes, window)
+    return _FlowResult(observation, metrics, curves, [], [], program_check(flow), arrivals)
 
 
 def _own_datagrams(
@@ -424,9 +428,9 @@ def _own_datagrams(
     metrics |= datagram_metrics(cell, flow, t_ns, ip_bytes, window) | datagram_flow_metrics(flow, datagrams, window)
     metrics |= message_metrics(observation)
     checks = datagrams_check(flow, datagrams, sender_records, receiver_records)
-    checks += utilization_check(cell, flow, metrics)
     curves = make_series.datagram_series(flow, t_ns, ip_bytes, cell)
-    return _FlowResult(observation, metrics, curves, [], [], checks)
+    arrivals = Arrivals.of_datagrams(t_ns, ip_bytes, window)
+    return _FlowResult(observation, metrics, curves, [], [], checks, arrivals)
 
 
 def _mss(records: list[AppRecord]) -> int | None:

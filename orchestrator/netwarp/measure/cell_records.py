@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..core.errors import CaptureError, StoreError
-from ..store.init_records import Capture, Dump, Exit, Offload, Proc, Ready, Trace, read_init_log
+from ..store.init_records import Capture, Dump, Exit, Offload, Proc, Ready, Ticks, Trace, read_init_log
 from ..store.ndjson import last, of_kind
 from ..testbed.compile import COUNTERS
 
@@ -22,7 +22,7 @@ class CellRecords:
     order of the cell; addresses: of those; rules: of the agents' rules, policers: of theirs, at its end.
     exits: program -> its end.
     checksums_left: an interface leaves TCP checksums to its card, which cannot do
-    without.
+    without. late_ns: by how much the sandbox woke late at most, on the wall clock; None on the virtual clock.
     """
 
     ready: Ready
@@ -35,6 +35,7 @@ class CellRecords:
     policers: list[Dump]
     exits: dict[str, Exit]
     checksums_left: bool
+    late_ns: int | None = None
 
 
 def read_cell_records(path: Path) -> CellRecords:
@@ -60,6 +61,7 @@ def read_cell_records(path: Path) -> CellRecords:
         checksums_left=any(
             name.startswith("tx-checksum") for offload in of_kind(records, Offload) for name in offload.left_on
         ),
+        late_ns=max((ticks.worst_ns for ticks in of_kind(records, Ticks)), default=None),
     )
 
 

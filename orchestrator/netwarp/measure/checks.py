@@ -14,7 +14,6 @@ from pathlib import Path
 import msgspec
 
 from ..core.ip_families import IPV6
-from ..core.numbers import fixed, given
 from ..core.types import Cell, Check, Flow
 from ..core.types import Path as FlowPath
 from ..core.wire import ETHERNET_HEADER_BYTES
@@ -25,9 +24,6 @@ from .capture_point import CapturePoint
 from .datagram_flows import DatagramFlow
 from .delivery import Delivery
 from .flow_packets import FlowPackets
-from .planned_paths import rates_change, route_of
-
-UTILIZATION_MAX = 1.0005
 
 
 def capture_checks(cell: Cell, points: list[CapturePoint], records: dict[str, Capture]) -> list[Check]:
@@ -191,35 +187,6 @@ def sent_check(flow: Flow, sender: FlowPackets | None, app: list[AppRecord]) -> 
     ok = wire == taken if exact else wire <= taken
     detail = f"the kernel took {taken} B, sent on the wire {wire} B, {'equal' if exact else 'at most that'} wanted"
     return [Check(f"sent {flow.name}", ok, detail)]
-
-
-def utilization_check(cell: Cell, flow: Flow, metrics: Mapping[str, float | None]) -> list[Check]:
-    """Checks that no link carried more than its rate; not where it changes: the packet being sent keeps its own.
-
-    Behind the bottleneck a short packet is sent in less time than the full one at the head of the flow, so a flow of
-    few packets may seem to pass the bottleneck faster by that time.
-    """
-    utilization = metrics["utilization_ratio"]
-    if utilization is None or rates_change(cell):
-        return []
-    most = UTILIZATION_MAX
-    if utilization > most:
-        mtu = min(link.mtu_bytes for link in cell.links)
-        sending_s = max(8 * mtu * _slowness(cell, flow, path) for path in flow.paths)
-        throughput, wire_bytes = metrics["throughput_bit_s"] or 0, metrics["wire_bytes"] or 0
-        most += sending_s * throughput / (8 * max(wire_bytes - mtu, 1))
-    return [
-        Check(
-            f"utilization {flow.name}", utilization <= most, f"{fixed(utilization, 6)}, at most {given(round(most, 6))}"
-        )
-    ]
-
-
-def _slowness(cell: Cell, flow: Flow, path: FlowPath) -> float:
-    """The seconds that a bit takes on all links of a path with a rate, but the slowest one."""
-    shapes, hops = cell.shapes, route_of(cell, flow.sender, flow.receiver, path.receiver_link)
-    rates = sorted(rate for hop in hops if (rate := shapes[hop.link, hop.direction].rate_bit_s) is not None)
-    return sum((1 / float(rate) for rate in rates[1:]), 0.0)
 
 
 def missing_check(node: str, why: str) -> Check:

@@ -122,17 +122,3 @@ def opportunities_bit_s(traced: Opportunities, from_ns: int, to_ns: int) -> floa
         shift = period * (traced.period_ns or 0)
         count += int(((times_ns + shift > from_ns) & (times_ns + shift <= to_ns)).sum())
     return 8e9 * count * traced.bytes / (to_ns - from_ns)
-
-
-def rates_change(cell: Cell) -> bool:
-    """True if an event changes the rate of a link, or opportunities take its place: a packet may have begun before."""
-    links = {link.name: link for link in cell.links}
-    if any(
-        isinstance(shape.opportunities, Opportunities) for link in cell.links for shape in (link.forward, link.backward)
-    ):
-        return True
-    return any(
-        shape is not None and shape.rate_bit_s != getattr(links[event.link], name).rate_bit_s
-        for event in cell.timeline
-        for name, shape in (("forward", event.forward), ("backward", event.backward))
-    )

@@ -76,7 +76,7 @@ def test_iperf3_in_virtual_time_counts_what_the_wire_carried(checkout: Checkout,
     else:
         # its receiver counts to its own end, some round trips after the flow's stop
         assert 0.6 < measured["payload_bytes"] / end["sum_received"]["bytes"] < 1.01
-        assert 0.3 < measured["utilization_ratio"] <= 1.0005
+        assert 0.3 < measured["utilization_ratio"] <= 1.01
     again, _ = ran(checkout, tmp_path / "again", "virtual", 'program = "iperf3"\nstop = "3 s"', protocol)
     assert dict(plain_captures(again.root)) == dict(plain_captures(cell.root))
 
@@ -116,7 +116,7 @@ def test_iperf3_in_a_guest_on_the_wall_clock(checkout: Checkout, tmp_path: Path,
     # iperf3 counts to its own end, which is some round trips after the flow's stop
     assert float(measured["payload_bytes"]) < end["bytes"] * 1.01
     assert float(measured["payload_bytes"]) > end["bytes"] * 0.6
-    assert 0.3 < float(measured["utilization_ratio"]) <= 1.0005
+    assert 0.3 < float(measured["utilization_ratio"]) <= 1.01
 
 
 def test_a_program_that_fails_says_why(checkout: Checkout, tmp_path: Path) -> None:
