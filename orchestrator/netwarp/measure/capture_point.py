@@ -84,11 +84,11 @@ def missing_raw(cell: Cell, directory: CellDir) -> list[str]:
 
 
 def read_point(
-    cell_dir: Path, node: str, links: Sequence[str], *, host: bool, unfinished: bool = False, identities: bool = False
+    cell_dir: Path, node: str, links: Sequence[str], *, host: bool, unfinished: bool = False, more: Sequence[str] = ()
 ) -> CapturePoint:
     """Read all captures of a node. `host`: fill the tables that flows are measured from; a router sees packets twice,
-    so only its totals are kept. unfinished: TCP checksums may be left to a network card. identities: fill that table,
-    too. Raises CaptureError if a capture is missing or cannot be read.
+    so only its totals are kept. unfinished: TCP checksums may be left to a network card. more: tables to fill, too.
+    Raises CaptureError if a capture is missing or cannot be read.
     """
     files = []
     for link in links:
@@ -96,5 +96,5 @@ def read_point(
         if path is None:
             raise CaptureError(f"capture/{node}-{link}.pcap is missing")
         files.append(path)
-    tables = (*(HOST_TABLES if host else ()), *(("identities",) if identities else ()))
+    tables = tuple(dict.fromkeys((*(HOST_TABLES if host else ()), *more)))
     return CapturePoint(node, tuple(links), read_captures(files, tables, checksums=True, unfinished=unfinished))

@@ -231,10 +231,13 @@ def _read_points(cell: Cell, cell_dir: Path, unfinished: bool) -> tuple[dict[str
     links = {node: captured_links(cell, node) for node in dict.fromkeys(capture.node for capture in cell.captures)}
     lone = any(lone_queue(cell, flow) for flow in cell.flows)
 
+    marked = {end for link in cell.links if link.forward.aqm or link.backward.aqm for end in (link.a, link.b)}
+
     def read(node: str) -> CapturePoint | Check:
         host = node in hosts
+        more = (*(("identities",) if host and lone else ()), *(("packets",) if node in marked else ()))
         try:
-            return read_point(cell_dir, node, links[node], host=host, unfinished=unfinished, identities=host and lone)
+            return read_point(cell_dir, node, links[node], host=host, unfinished=unfinished, more=more)
         except CaptureError as error:
             return missing_check(node, relative(str(error), cell_dir))
 

@@ -11,7 +11,6 @@ import pytest
 import zstandard
 from netwarp.core.link_types import Link
 from netwarp.core.types import CapturePoint
-from netwarp.core.types import Path as FlowPath
 from netwarp.store.app_records import Options, Summary
 from netwarp.store.init_records import Capture as CaptureRecord
 from netwarp.store.init_records import Proc, read_init_log
@@ -194,9 +193,10 @@ def test_a_capture_cut_off_fails_its_check_and_is_used_as_far_as_it_goes(tmp_pat
 
 
 def test_more_than_the_links_carry_is_invalid(tmp_path: Path) -> None:
-    paths = tuple(FlowPath(link, link, link, 300_000, 40_000_000) for link in ("p1", "p2"))
-    cell = make_cell("sctp", flow={"paths": paths})
-    assert derive(cell, make_directory(cell, "sctp", tmp_path / "cell")).failed() == ["utilization ftp"]
+    slow = msgspec.structs.replace(SHAPE, rate_bit_s=300_000)
+    cell = make_cell("sctp", links=tuple(Link(link, "a", "b", slow, slow) for link in ("p1", "p2")))
+    failed = derive(cell, make_directory(cell, "sctp", tmp_path / "cell")).failed()
+    assert failed == ["utilization ftp p1", "utilization ftp p2"]
 
 
 def test_without_the_receivers_captures_nothing_is_made_up(tmp_path: Path) -> None:

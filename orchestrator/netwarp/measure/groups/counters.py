@@ -75,15 +75,14 @@ def policer_metrics(cell: Cell, dumps: Sequence[Dump]) -> dict[str, float | None
 
 
 def mark_checks(cell: Cell, counted: Counted, points: Mapping[str, CapturePoint]) -> Iterator[Check]:
-    """If a link's marked packets go directly to a captured host: checks that as many marked packets arrived there as
-    the qdisc marked.
+    """If the node behind a link is captured there: checks that as many marked packets arrived as the qdisc marked.
 
     Only if exactly one link has an AQM: with two a packet may be marked twice. Packets that the qdisc still holds have
-    not arrived. Nothing is compared after a cut, since the qdisc's counters start anew, or with bit flips, which may
-    change the mark.
+    not arrived. Nothing is compared after a cut, since the qdisc's counters start anew, or while an interface was down,
+    which empties it, or with bit flips, which may change the mark.
     """
     managed = {link.name: link for link in cell.links if link.forward.aqm or link.backward.aqm}
-    cut = {event.link for event in cell.timeline if event.action == "cut"}
+    cut = {event.link for event in cell.timeline if event.action in ("cut", "link")}
     for (name, direction), qdisc in counted.items() if len(managed) == 1 else ():
         link = managed[name]
         point = points.get(link.b if direction == "forward" else link.a)
