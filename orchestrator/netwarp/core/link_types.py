@@ -8,6 +8,7 @@ import msgspec
 
 from .frozen import Frozen
 from .ip_families import IPV4, IPV6, IpFamily
+from .names import Count, Digest, InnerName, Ratio, Text
 from .units import Quantity, format_quantity
 from .wire import ETHERNET_HEADER_BYTES
 
@@ -25,18 +26,18 @@ class GilbertElliott(Frozen, frozen=True):
     p: good -> bad, r: bad -> good, bad_loss: loss in the bad state (1-h), good_loss: loss in the good state (1-k).
     """
 
-    p_ratio: float
-    r_ratio: float
-    bad_loss_ratio: float = 1.0
-    good_loss_ratio: float = 0.0
+    p_ratio: Ratio
+    r_ratio: Ratio
+    bad_loss_ratio: Ratio = 1.0
+    good_loss_ratio: Ratio = 0.0
 
 
 class PacketRange(Frozen, frozen=True):
     """The packets `first`, `first` + `step`, ... up to `last` (None: without end), counted from 1."""
 
-    first: int
-    last: int | None
-    step: int
+    first: Count
+    last: Count | None
+    step: Count
 
 
 class PacketRule(Frozen, frozen=True):
@@ -47,9 +48,9 @@ class PacketRule(Frozen, frozen=True):
     """
 
     action: Literal["drop", "duplicate", "delay"]
-    numbers: tuple[int, ...]
-    kind: str = ""
-    delay_ns: int = 0
+    numbers: tuple[Count, ...]
+    kind: Text = ""
+    delay_ns: Count = 0
     ranges: tuple[PacketRange, ...] | msgspec.UnsetType = msgspec.UNSET
     """Unset: none, and no part of the JSON."""
 
@@ -82,8 +83,8 @@ class Aqm(Frozen, frozen=True):
 class Policer(Frozen, frozen=True):
     """A token bucket without a queue: what exceeds it is lost. Lengths are those of the direction's layer."""
 
-    rate_bit_s: int
-    burst_bytes: int
+    rate_bit_s: Count
+    burst_bytes: Count
 
     def text(self) -> str:
         """Rate and burst."""
@@ -97,10 +98,10 @@ class Slots(Frozen, frozen=True):
     packet with which they are reached.
     """
 
-    least_ns: int
-    most_ns: int
-    packets: int | None
-    bytes: int | None
+    least_ns: Count
+    most_ns: Count
+    packets: Count | None
+    bytes: Count | None
 
     def text(self) -> str:
         """When, and how much."""
@@ -115,8 +116,8 @@ class AckThinning(Frozen, frozen=True):
     newer one comes within `hold_ns`.
     """
 
-    every: int
-    hold_ns: int
+    every: Count
+    hold_ns: Count
 
     def text(self) -> str:
         """How many pass, and how long the others are held."""
@@ -131,13 +132,13 @@ class Opportunities(Frozen, frozen=True):
     period_ms: after so long they begin anew; None: they end. sha256: of the whole file.
     """
 
-    file: str
-    sha256: str
-    gaps_ms: tuple[int, ...]
-    period_ms: int | None
-    bytes: int
-    overhead_bytes: int
-    mean_bit_s: int
+    file: Text
+    sha256: Digest
+    gaps_ms: tuple[Count, ...]
+    period_ms: Count | None
+    bytes: Count
+    overhead_bytes: Count
+    mean_bit_s: Count
     """Of the whole trace."""
 
     @property
@@ -158,31 +159,31 @@ class LinkImpairment(Frozen, frozen=True):
     or by queue_packets.
     """
 
-    one_way_delay_ns: int = 0
-    jitter_ns: int = 0
-    jitter_correlation_ratio: float = 0.0
+    one_way_delay_ns: Count = 0
+    jitter_ns: Count = 0
+    jitter_correlation_ratio: Ratio = 0.0
     distribution: Distribution = "uniform"
-    loss_ratio: float = 0.0
-    loss_correlation_ratio: float = 0.0
+    loss_ratio: Ratio = 0.0
+    loss_correlation_ratio: Ratio = 0.0
     burst_loss: GilbertElliott | None = None
-    duplicate_ratio: float = 0.0
-    corrupt_ratio: float = 0.0
-    reorder_ratio: float = 0.0
-    rate_bit_s: int | None = None
-    queue_packets: int | None = None
+    duplicate_ratio: Ratio = 0.0
+    corrupt_ratio: Ratio = 0.0
+    reorder_ratio: Ratio = 0.0
+    rate_bit_s: Count | None = None
+    queue_packets: Count | None = None
     layer: Layer = "ip"
     keeps_order: bool = False
-    queue_bytes: int | None = None
-    bit_error_ratio: float = 0.0
+    queue_bytes: Count | None = None
+    bit_error_ratio: Ratio = 0.0
     """Of bits, independent: a packet of L bytes (at the layer of the rate) is lost with 1 - (1 - BER)^(8 L)."""
-    byte_error_ratio: float = 0.0
+    byte_error_ratio: Ratio = 0.0
     """The same of bytes: 1 - (1 - p)^L."""
     packet_rules: tuple[PacketRule, ...] = ()
     aqm: Aqm | None = None
     """In place of the tail-drop queue; the queue's length is then its hard limit."""
     policer: Policer | msgspec.UnsetType = msgspec.UNSET
     """Before everything else of the direction. Like the fields below it is no part of the JSON if the spec has none."""
-    burst_bytes: int | msgspec.UnsetType = msgspec.UNSET
+    burst_bytes: Count | msgspec.UnsetType = msgspec.UNSET
     """Of the rate: the depth of its token bucket, at the layer of the rate."""
     slots: Slots | msgspec.UnsetType = msgspec.UNSET
     opportunities: Opportunities | msgspec.UnsetType = msgspec.UNSET
@@ -208,12 +209,12 @@ class Link(Frozen, frozen=True):
     its transport.
     """
 
-    name: str
-    a: str
-    b: str
+    name: InnerName
+    a: InnerName
+    b: InnerName
     forward: LinkImpairment
     backward: LinkImpairment
-    mtu_bytes: int = 1500
+    mtu_bytes: Count = 1500
     firewall: Firewall | msgspec.UnsetType = msgspec.UNSET
     """What a stateful firewall on the link's hop does to packets of connections that it does not know."""
     family: Literal["ipv6"] | msgspec.UnsetType = msgspec.UNSET

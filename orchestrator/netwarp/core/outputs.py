@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from .frozen import Frozen
+from .names import InnerName, Name
 
 Levels = dict[str, tuple[str, ...]]
 """A selector: factor -> the levels it may have ("-": where the factor does not apply). All must match.
@@ -62,7 +63,7 @@ class Metric(Frozen, frozen=True):
     table uses (which has neither).
     """
 
-    name: str
+    name: InnerName
     title: str
     unit: str
     expression: str = ""
@@ -79,7 +80,7 @@ class Table(Frozen, frozen=True):
     beside: metrics of the same cells shown next to it, as published numbers are (those of a model, for example).
     """
 
-    name: str
+    name: Name
     title: str
     metric: str
     flows: tuple[str, ...]
@@ -111,7 +112,7 @@ class Figure(Frozen, frozen=True):
     model, for example).
     """
 
-    name: str
+    name: Name
     title: str
     metric: str
     flows: tuple[str, ...]
@@ -184,7 +185,7 @@ class TimeSeries(Frozen, frozen=True):
     [measure].
     """
 
-    name: str
+    name: Name
     title: str
     flows: tuple[str, ...]
     series: tuple[str, ...]
@@ -200,7 +201,7 @@ class EventTable(Frozen, frozen=True):
     after each moment.
     """
 
-    name: str
+    name: Name
     title: str
     flow: str
     around: tuple[str, ...]
@@ -211,7 +212,7 @@ class EventTable(Frozen, frozen=True):
 class Source(Frozen, frozen=True):
     """A source of published numbers (a paper, a model); its name is the title of their column."""
 
-    name: str
+    name: Name
     title: str
     kind: SourceKind = "other"
 
@@ -262,7 +263,7 @@ class Amendment(Frozen, frozen=True):
 class Column(Frozen, frozen=True):
     """A further column of the claims table: levels under which every claim is judged again (a stack of then)."""
 
-    name: str
+    name: Name
     title: str
     where: Levels
 
@@ -399,7 +400,7 @@ class Answer(Frozen, frozen=True):
     reported as sufficient only in appearance.
     """
 
-    name: str
+    name: Name
     title: str
     metric: str
     flows: tuple[str, ...]

@@ -10,13 +10,29 @@ from __future__ import annotations
 import enum
 import hashlib
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from .frozen import Frozen, to_json
 from .link_types import SIDES, DirectionName, Link, LinkImpairment
 from .messages import Messages
+from .names import (
+    LARGEST_FILE_BYTES,
+    MOST_ARGUMENTS,
+    MOST_FILES,
+    Count,
+    FileName,
+    InnerName,
+    Key,
+    Name,
+    NoneOrName,
+    OptionText,
+    Port,
+    SysctlName,
+    SysctlValue,
+    Text,
+)
 
 NodeKind = Literal["host", "router", "switch"]
 Protocol = Literal["tcp", "sctp", "mptcp", "udp", "quic", "icmp"]
@@ -32,7 +48,12 @@ Killed = Literal["host", "process"]
 AgentKind = Literal["snoop", "mtcp", "itcp-proxy"]
 AgentTold = Literal["nothing", "return", "both"]
 OptionValue = int | str | bool
-CELL_FORMAT = 1
+Options = dict[Key, Count | OptionText | bool]
+Arguments = Annotated[tuple[Text, ...], msgspec.Meta(max_length=MOST_ARGUMENTS)]
+Files = Annotated[
+    dict[FileName, Annotated[str, msgspec.Meta(max_length=LARGEST_FILE_BYTES)]], msgspec.Meta(max_length=MOST_FILES)
+]
+CELL_FORMAT: Literal[1] = 1
 
 
 class Outcome(enum.StrEnum):
@@ -53,9 +74,9 @@ class Agent(Frozen, frozen=True):
     """
 
     kind: AgentKind
-    link: str
-    options: dict[str, OptionValue] = msgspec.field(default_factory=dict)
-    dies_ns: int | None = None
+    link: InnerName
+    options: Options = msgspec.field(default_factory=dict)
+    dies_ns: Count | None = None
     told: AgentTold = "return"
 
 
@@ -64,9 +85,9 @@ class Node(Frozen, frozen=True):
     segment, with one subnet. `sysctls`: path below /proc/sys -> value.
     """
 
-    name: str
+    name: InnerName
     kind: NodeKind
-    sysctls: dict[str, str] = msgspec.field(default_factory=dict)
+    sysctls: dict[SysctlName, SysctlValue] = msgspec.field(default_factory=dict)
     agent: Agent | None = None
 
 
@@ -78,20 +99,20 @@ class Path(Frozen, frozen=True):
     one-way delays of both directions, without serialisation and queueing.
     """
 
-    name: str
-    sender_link: str
-    receiver_link: str
-    bottleneck_bit_s: int | None
-    base_rtt_ns: int
-    back_link: str | None = None
+    name: InnerName
+    sender_link: InnerName
+    receiver_link: InnerName
+    bottleneck_bit_s: Count | None
+    base_rtt_ns: Count
+    back_link: InnerName | None = None
     """The receiver's link by which its own packets leave, where the spec says it. None: as routing has it."""
 
 
 class PrimarySwitch(Frozen, frozen=True):
     """At `at_ns` the sender makes `path` the primary path of its association (SCTP_PRIMARY_ADDR)."""
 
-    at_ns: int
-    path: str
+    at_ns: Count
+    path: InnerName
 
 
 class Program(Frozen, frozen=True):
@@ -104,12 +125,20 @@ class Program(Frozen, frozen=True):
     that both find in `{files}`.
     """
 
-    sender: tuple[str, ...]
-    receiver: tuple[str, ...] = ()
-    ready: str = ""
+    sender: Arguments
+    receiver: Arguments = ()
+    ready: Text = ""
     interrupt: bool = False
     listens: Literal["sender", "receiver"] = "receiver"
-    files: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+    files: Files | msgspec.UnsetType = msgspec.UNSET
+
+    def __post_init__(self) -> None:
+        if not self.sender:
+            raise ValueError("a program's sender has no arguments")
+        for own in filter(None, (self.sender, self.receiver)):
+            word = own[0].removeprefix("{unpacked}")
+            if not word or ("/" in word and not word.startswith("/")):
+                raise ValueError(f"{own[0][:80]!r} is neither the name of a program nor an absolute path")
 
     def of(self, role: Literal["sender", "receiver"]) -> tuple[str, ...]:
         """The argument list of one end."""
@@ -123,9 +152,9 @@ class Reverse(Frozen, frozen=True):
     one. Without an interval and messages: as fast as the kernel accepts data.
     """
 
-    message_bytes: int
-    total_bytes: int | None = None
-    options: dict[str, OptionValue] = msgspec.field(default_factory=dict)
+    message_bytes: Count
+    total_bytes: Count | None = None
+    options: Options = msgspec.field(default_factory=dict)
     messages: Messages | None = None
 
 
@@ -137,30 +166,30 @@ class Flow(Frozen, frozen=True):
     app (its long name with `_`, e.g. `rcvbuf_bytes`) -> value.
     """
 
-    name: str
+    name: InnerName
     protocol: Protocol
-    sender: str
-    receiver: str
-    paths: tuple[Path, ...]
-    port: int
-    start_ns: int
-    stop_ns: int | None
-    total_bytes: int | None
-    message_bytes: int
+    sender: InnerName
+    receiver: InnerName
+    paths: Annotated[tuple[Path, ...], msgspec.Meta(min_length=1)]
+    port: Port
+    start_ns: Count
+    stop_ns: Count | None
+    total_bytes: Count | None
+    message_bytes: Count
     switches: tuple[PrimarySwitch, ...] = ()
-    sender_options: dict[str, OptionValue] = msgspec.field(default_factory=dict)
-    receiver_options: dict[str, OptionValue] = msgspec.field(default_factory=dict)
+    sender_options: Options = msgspec.field(default_factory=dict)
+    receiver_options: Options = msgspec.field(default_factory=dict)
     program: Program | None = None
     """The user's own program, if the flow is one."""
-    group: str | msgspec.UnsetType = msgspec.UNSET
+    group: InnerName | msgspec.UnsetType = msgspec.UNSET
     """The flow of the spec of which this is one of many; unset it is no part of the JSON."""
-    size_class: str | msgspec.UnsetType = msgspec.UNSET
+    size_class: InnerName | msgspec.UnsetType = msgspec.UNSET
     """The class of sizes of its group that it belongs to."""
     messages: Messages | msgspec.UnsetType = msgspec.UNSET
     """What the sender sends, where the messages are listed one by one; unset it is no part of the JSON."""
     reverse: Reverse | msgspec.UnsetType = msgspec.UNSET
     """What the receiver sends, where both ends send."""
-    late_ns: int | msgspec.UnsetType = msgspec.UNSET
+    late_ns: Count | msgspec.UnsetType = msgspec.UNSET
     """A message that is delivered later than this after it was due is late."""
 
     @property
@@ -248,23 +277,23 @@ class Event(Frozen, frozen=True):
     forward/backward: for `change`, the new impairments (None: unchanged).
     """
 
-    at_ns: int
-    name: str
+    at_ns: Count
+    name: InnerName
     action: Action
-    link: str
+    link: NoneOrName
     directions: tuple[DirectionName, ...] = SIDES
-    end: str | None = None
+    end: InnerName | None = None
     forward: LinkImpairment | None = None
     backward: LinkImpairment | None = None
-    longer_than_bytes: int | None = None
+    longer_than_bytes: Count | None = None
     """Of a `blackhole`: only IP packets longer than that vanish."""
-    node: str | msgspec.UnsetType = msgspec.UNSET
+    node: InnerName | msgspec.UnsetType = msgspec.UNSET
     """Of a `restart` and of an `address`: the host. Members that are unset are no part of the JSON."""
-    flow: str | msgspec.UnsetType = msgspec.UNSET
+    flow: InnerName | msgspec.UnsetType = msgspec.UNSET
     """Of a `stop_reading`: the flow whose receiver stops."""
     killed: Killed | msgspec.UnsetType = msgspec.UNSET
     """Of a `restart`: the whole host, which then sends and answers nothing, or its processes alone."""
-    mtu_bytes: int | msgspec.UnsetType = msgspec.UNSET
+    mtu_bytes: Count | msgspec.UnsetType = msgspec.UNSET
     """Of an `mtu`: the longest IP packet that is forwarded from then on."""
 
     def side(self, name: DirectionName) -> LinkImpairment | None:
@@ -280,8 +309,8 @@ class Event(Frozen, frozen=True):
 class CapturePoint(Frozen, frozen=True):
     """A capture of every packet, whole, on the interface of `node` for `link`."""
 
-    node: str
-    link: str
+    node: InnerName
+    link: InnerName
 
 
 class Measure(Frozen, frozen=True):
@@ -305,8 +334,8 @@ class GuestKernel(Frozen, frozen=True):
     release: of the build. sha256: of its executable; "": it is not built here, and release is what the spec says.
     """
 
-    release: str
-    sha256: str
+    release: Text
+    sha256: Annotated[str, msgspec.Meta(pattern=r"^(?:[0-9a-f]{64})?\Z")]
 
     @property
     def numbers(self) -> tuple[int, int]:
@@ -318,13 +347,13 @@ class GuestKernel(Frozen, frozen=True):
 class Cell(Frozen, frozen=True, kw_only=True):
     """One fully resolved run. `factors`: factor -> level as the spec writes it ("-" where it does not apply)."""
 
-    format: int = CELL_FORMAT
-    spec: str
-    experiment: str
-    factors: dict[str, str]
-    repetition: int
-    seed: int
-    duration_ns: int
+    format: Literal[1] = CELL_FORMAT
+    spec: Name
+    experiment: Name
+    factors: dict[Name, Text]
+    repetition: Count
+    seed: Count
+    duration_ns: Count
     nodes: tuple[Node, ...]
     links: tuple[Link, ...]
     flows: tuple[Flow, ...]

@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from ..core.errors import SpecError
+from ..core.names import MOST_CELLS
 from ..core.schedule_levels import PacketPosition
 from ..core.types import Cell, Outcome
 from ..core.units import counted
 from ..experiment import Spec
-from ..plan.make import MOST_CELLS
 from ..plan.replay import replay_spec
 from ..plan.schedules import ScheduledCell, children, directions_of, scheduled_cells, with_cells
 from ..plan.types import Plan

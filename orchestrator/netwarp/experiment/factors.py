@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 
 from ..core.link_types import SIDES
 from ..core.metrics.catalogue import METRICS
+from ..core.names import NAME
 from ..core.outputs import ANY_LEVEL, FLOW, looks_like_a_formula
 from ..core.outputs import EXPERIMENT as EXPERIMENT_KEY
 from ..core.schedule_levels import UNDISTURBED, PacketSchedule, ScheduleAction
 from ..core.units import same_value
-from .fields import LONGEST_LEVEL, NAME, check_keys, decode, read_names, read_quantity
+from .fields import LONGEST_LEVEL, check_keys, decode, read_names, read_quantity
 from .flow_groups import names_in
 from .grammar import EXPERIMENT, FACTOR_KEYS, LEVEL, RESOLVED, SCHEDULE, SCHEDULES, SECTIONS, TOP
 from .merge import merge

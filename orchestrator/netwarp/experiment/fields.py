@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
+from ..core.names import LONGEST_TEXT, NAME
 from ..core.units import EXAMPLES, WORDS, Kind, Quantity, QuantityError, format_quantity, parse_quantity
 from .problems import Problems, nearest
 from .toml_positions import Item
 
-NAME = re.compile(r"[a-z0-9_][a-z0-9_-]{0,31}", re.ASCII)
 ALIASES: dict[str, tuple[str, ...]] = {
     "delay": ("one_way_delay", "at"),
     "latency": ("one_way_delay",),
@@ -46,7 +46,6 @@ ALIASES: dict[str, tuple[str, ...]] = {
 """Words of other tools and texts -> keys of a spec: the first of these that the table has is suggested."""
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?![\d,.])", re.ASCII)
 PLACEHOLDER = re.compile(r"\{([^{}\s]*)\}")
-LONGEST_TEXT = 2000
 LONGEST_LEVEL = 64
 Type = Literal[
     "quantity", "choice", "name", "names", "text", "texts", "integer", "switch", "levels", "table", "tables", "map",

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from .fields import NAME, Reader, is_open
+from ..core.names import NAME
+from .fields import Reader, is_open
 from .grammar import FLOW, MOST_FLOWS, PATH, STARTS, STOPS
 from .problems import Problems, nearest
 from .toml_positions import Item

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from ..core.checkout import CHECKOUT
 from ..core.errors import SpecError
+from ..core.inside import InsidePath
+from ..core.names import NAME
 from ..core.outputs import (
     Answer,
     Claim,
@@ -25,7 +27,7 @@ from ..core.outputs import (
 )
 from .arrivals import SIZE_FILE
 from .factors import ExperimentSpec, FactorSpec, check_conditions, layers, read_experiments, read_factors, with_flows
-from .fields import NAME, check_keys
+from .fields import check_keys
 from .grammar import RESOLVED, TOP
 from .loops import expand_outputs
 from .merge import merge
@@ -38,7 +40,7 @@ from .read_claims import FILE, ClaimReader
 from .read_messages import MESSAGE_FILE
 from .read_outputs import OutputReader, OwnMetric, known_metrics, read_metrics
 from .sections import check_references, read_overrides
-from .side_files import with_side_files
+from .side_files import refused_link, with_side_files
 from .toml_positions import Item, parse_toml, read_bounded
 from .traces import with_trace_files
 
@@ -269,7 +271,9 @@ def _beside(document: Item, key: str, folder: Path, problems: Problems) -> Path 
     if suffix != kind or not stem or not all(NAME.fullmatch(part) for part in stem):
         problems.add(item, f'"{name[:60]}" must be a .{kind} file beside the spec; for example {example}')
         return None
-    path = folder / name
+    path = InsidePath.at(folder, folder / name)
+    if refused_link(item, path, problems):
+        return None
     if not path.is_file():
         problems.add(item, f'there is no file "{name}" beside the spec; leave the key out, or write the file')
         return None

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ..core.checkout import CHECKOUT
-from .fields import NAME, Field, check_keys
+from ..core.names import NAME
+from .fields import Field, check_keys
 from .grammar import PROFILE
 from .merge import merge
 from .problems import Problems, nearest

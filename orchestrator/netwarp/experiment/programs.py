@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from ..core.names import LARGEST_FILE_BYTES, MOST_ARGUMENTS, MOST_FILES
 from ..core.types import Program, Protocol
 from .fields import PLACEHOLDER, Field, check_keys, read_text
 from .problems import Problems, nearest
@@ -36,9 +37,6 @@ TOTAL_BYTES = "total_bytes"
 ENDLESS_BYTES = 10**12
 PLACEHOLDERS = (*OF_ONE, *OF_EACH, *JOINED, UNPACKED, FILES, *TLS, TOTAL_BYTES)
 """Placeholders in a program's arguments and files. No parameter or factor of these names is filled in there."""
-MOST_ARGUMENTS = 64
-MOST_FILES = 16
-LARGEST_FILE_BYTES = 64 * 1024
 EXAMPLE = '{ sender = ["iperf3", "-c", "{to}", "-t", "{duration_s}"], receiver = ["iperf3", "-s", "-1"] }'
 PROGRAM: dict[str, Field] = {
     "sender": Field("open", '["ping", "-n", "{to}"]'),

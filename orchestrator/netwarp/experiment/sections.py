@@ -8,7 +8,8 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from .fields import NAME, is_open, read_integer, read_text
+from ..core.names import NAME
+from .fields import is_open, read_integer, read_text
 from .flow_groups import matching
 from .grammar import SECTIONS, SHAPE, TOP
 from .merge import merge

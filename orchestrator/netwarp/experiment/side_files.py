@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .fields import NAME
+from ..core.inside import InsidePath
+from ..core.names import NAME
 from .problems import Problems
 from .toml_positions import Item, Scalar
 
@@ -57,9 +58,12 @@ def with_side_files(item: Item, which: SideFile, folder: Path, files: dict[str, 
 def _read(item: Item, which: SideFile, folder: Path, files: dict[str, bytes], problems: Problems) -> Item:
     name = str(item.value)
     stem, _, kind = name.rpartition(".")
-    path = folder / name
+    path = InsidePath.at(folder, folder / name)
     known = kind in which.kinds if which.kinds else bool(NAME.fullmatch(kind))
-    if not known or not NAME.fullmatch(stem) or not path.is_file():
+    named = known and NAME.fullmatch(stem)
+    if named and refused_link(item, path, problems):
+        return item
+    if not named or not path.is_file():
         kinds = " or ".join(f".{each}" for each in which.kinds)
         said = f'"{name[:60]}" is no {f"{kinds} file".strip()} beside the spec'
         example = f'["{which.example}"]' if which.many else f'"{which.example}"'
@@ -73,6 +77,14 @@ def _read(item: Item, which: SideFile, folder: Path, files: dict[str, bytes], pr
     except ValueError as error:
         problems.add(item, f"{name} {error}")
         return item
+
+
+def refused_link(item: Item, path: InsidePath, problems: Problems) -> bool:
+    """True if a file beside the spec is a link, which may lead out of its folder (the problem is collected)."""
+    linked = path.is_symlink()
+    if linked:
+        problems.add(item, f'"{path.name}" is a symbolic link, and a spec reads files of its own folder only: copy it')
+    return linked
 
 
 def _in_place(item: Item, content: Content) -> Item:

@@ -206,7 +206,7 @@ def _quoted(text: str) -> str:
 
 def read_bounded(path: Path) -> bytes:
     """A file's bytes, at most one more than parse_toml() accepts, so that a huge file is refused without being read."""
-    with open(path, "rb") as file:
+    with path.open("rb") as file:
         return file.read(LARGEST_FILE_BYTES + 1)
 
 

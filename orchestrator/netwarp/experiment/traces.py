@@ -16,9 +16,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..core.inside import InsidePath
 from ..core.units import Kind, QuantityError, parse_quantity
 from .problems import Problems
 from .profiles import PROFILES
+from .side_files import refused_link
 from .toml_positions import Item
 
 SHIPPED = PROFILES / "traces"
@@ -110,8 +112,8 @@ def with_trace_files(document: Item, folder: Path, files: dict[str, bytes], prob
         name = str(item.value)
         if name in files or "." not in name or not FILE_NAME.fullmatch(name):
             continue
-        path = folder / name
-        if path.is_file():
+        path = InsidePath.at(folder, folder / name)
+        if not refused_link(item, path, problems) and path.is_file():
             if path.stat().st_size > LARGEST_BYTES:
                 problems.add(item, f"{name} is larger than {LARGEST_BYTES} bytes")
             else:

@@ -8,9 +8,10 @@ from typing import get_args
 
 import msgspec
 
+from ..core.names import NAME
 from ..core.types import Flow, Node, OptionValue, PrimarySwitch, Protocol
 from ..experiment.arrivals import Arrivals, read_arrivals
-from ..experiment.fields import NAME, Reader, read_quantity
+from ..experiment.fields import Reader, read_quantity
 from ..experiment.grammar import FLOW, SWITCH
 from ..experiment.options import RFC3390, read_options
 from ..experiment.page_flows import NOT_OF_PAGES, read_page

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ..core.errors import SpecError
+from ..core.names import MOST_CELLS
 from ..core.outputs import Levels, matches
 from ..core.types import Cell, GuestKernel
 from ..experiment import Problems, Spec
@@ -22,7 +23,6 @@ from .types import Level, Plan, PlannedExperiment, PlannedFactor
 
 BASE, ROBUSTNESS = "base", "robustness"
 """Parts of every spec that has factors which are not stated, or optional experiments, beside its experiments."""
-MOST_CELLS = 100_000
 MOST_SEED = 2**53
 """The largest whole number that every JSON reader holds exactly."""
 ENOUGH_PROBLEMS = 50

@@ -5,7 +5,6 @@ that cross it.
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -15,6 +14,7 @@ import msgspec
 
 from ..core.ip_families import IPV4, IPV6, FamilyName, IpFamily
 from ..core.link_types import SIDES, DirectionName, Firewall, Link, LinkImpairment
+from ..core.names import SYSCTL, SYSCTL_VALUE
 from ..core.types import Node, NodeKind
 from ..experiment.fields import Reader
 from ..experiment.grammar import DIRECTION, LINK, NODE
@@ -30,8 +30,6 @@ NOT_AN_INTERFACE = frozenset({"lo", "all", "default"})
 """The loopback interface, and the folders of net.ipv4.conf that are no interface."""
 MOST_INTERFACES = 62
 """Addresses of a segment's subnet, a /26 (testbed/layout.py)."""
-SYSCTL = re.compile(r"net(\.[A-Za-z0-9_-]+)+", re.ASCII)
-SYSCTL_VALUE = re.compile(r"[A-Za-z0-9_ .:,+-]{1,64}", re.ASCII)
 SYSCTL_EXAMPLE = '{ "net.ipv4.tcp_sack" = "1" }'
 
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..core.names import NAME
 from ..core.units import QuantityError, parse_quantity
 from ..experiment import Spec
-from ..experiment.fields import NAME, PLACEHOLDER
+from ..experiment.fields import PLACEHOLDER
 from ..experiment.flow_groups import expand_groups
 from ..experiment.grammar import RESOLVED, SECTIONS
 from ..experiment.merge import DEEPEST_PARAMETER, Values, holds, merge, resolve_parameters, substitute

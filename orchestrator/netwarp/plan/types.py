@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Annotated, Literal
 
 import msgspec
 
 from ..core.frozen import Frozen
+from ..core.names import MOST_CELLS, Count, Name
 from ..core.outputs import (
     FLOW,
     Answer,
@@ -28,7 +30,7 @@ from ..core.schedule_levels import PacketSchedule
 from ..core.subjects import groups_of, links_of
 from ..core.types import Cell
 
-PLAN_FORMAT = 1
+PLAN_FORMAT: Literal[1] = 1
 
 
 class Level(Frozen, frozen=True):
@@ -44,7 +46,7 @@ class PlannedFactor(Frozen, frozen=True):
     packets, found while the run grows (plan/schedules.py); None also where only its undisturbed level was asked for.
     """
 
-    name: str
+    name: Name
     title: str
     levels: tuple[Level, ...]
     usual: str = ""
@@ -59,7 +61,7 @@ class PlannedExperiment(Frozen, frozen=True):
     cell of one of them.
     """
 
-    name: str
+    name: Name
     title: str
     factors: tuple[str, ...]
     shared: tuple[tuple[str, ...], ...] = ()
@@ -110,15 +112,15 @@ OUTPUTS = Outputs.__struct_fields__
 class Plan(Outputs, frozen=True, kw_only=True):
     """Every cell of a run in order, and everything needed to make its tables and report without the spec."""
 
-    format: int = PLAN_FORMAT
-    name: str
-    seed: int
-    repetitions: int
+    format: Literal[1] = PLAN_FORMAT
+    name: Name
+    seed: Count
+    repetitions: Count
     """The most that any combination has (experiments may have different numbers)."""
     filters: tuple[str, ...]
     """The --only and --where this plan was made with, as text."""
     parameters: dict[str, str]
-    cells: tuple[Cell, ...]
+    cells: Annotated[tuple[Cell, ...], msgspec.Meta(max_length=MOST_CELLS)]
 
     def with_outputs(self, other: Plan) -> Plan:
         """The same cells with the outputs of another plan."""

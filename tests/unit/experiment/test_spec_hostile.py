@@ -134,3 +134,34 @@ def test_a_hostile_specs_escapes_do_not_reach_the_terminal(tmp_path: Path) -> No
     assert (done.returncode, done.stdout) == (2, "")
     assert "\x1b" not in done.stderr and "\x07" not in done.stderr
     assert "\\x1b]0;pwned" in done.stderr
+
+
+READS_A_FILE = 'program = { sender = ["cat", "{files}/own.cfg"], files = ["own.cfg"] }'
+
+
+@pytest.mark.parametrize("linked", [True, False])
+@pytest.mark.parametrize(
+    ("name", "content", "text"),
+    [
+        ("own.cfg", "x\n", replaced("[flow.f]", f"[flow.f]\n{READS_A_FILE}")),
+        ("pages.har", "{}", BASE + '[flow.f.page]\nhar = "pages.har"\n'),
+        ("own.trace", "1\n", replaced('rate = "1 Mbit/s"', 'trace = "own.trace"')),
+        ("claims.toml", "", replaced('duration = "10 s"', 'duration = "10 s"\nexpected = "claims.toml"')),
+        ("numbers.csv", "", replaced('duration = "10 s"', 'duration = "10 s"\npublished = "numbers.csv"')),
+    ],
+)  # fmt: skip
+def test_no_file_beside_a_spec_is_a_link(name: str, content: str, text: str, linked: bool, tmp_path: Path) -> None:
+    """It would put a file from elsewhere into the plan, and so into the bundle."""
+    (tmp_path / "secret").write_text(content)
+    (tmp_path / "beside").mkdir()
+    (tmp_path / "beside" / "spec.toml").write_text(text)
+    if linked:
+        os.symlink("../secret", tmp_path / "beside" / name)
+    else:
+        (tmp_path / "beside" / name).write_text(content)
+    try:
+        spec = load_spec(tmp_path / "beside" / "spec.toml")
+    except SpecError as error:
+        assert (f'"{name}" is a symbolic link' in str(error)) == linked
+    else:
+        assert not linked and name in spec.files
