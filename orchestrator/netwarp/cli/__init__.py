@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import NetwarpError, os_words
+from ..core.lines import columns, lines_text
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -116,16 +117,19 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
     """
     from .version import Version
 
-    listed = [
-        f"  {home if word == next(iter(words)) else '':<9}{word:<11}{said}"
-        for home, words in HOMES.items()
-        for word, (_, said) in words.items()
-    ]
+    listed = columns(
+        [
+            (home if word == next(iter(words)) else "", word, said)
+            for home, words in HOMES.items()
+            for word, (_, said) in words.items()
+        ],
+        indent="  ",
+    )
     parser = argparse.ArgumentParser(
         prog="netwarp",
         usage="netwarp [-h] [--version] [-v] COMMAND ...",
         description="Transport-protocol experiments on unmodified Linux kernels, in virtual time.\n"
-        + "\n".join(listed),
+        + lines_text(listed),
         epilog="netwarp COMMAND --help: its options and an example.\n"
         "-v: more on stderr, tracebacks of errors; --version: commit, guest kernel.",
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from ..core.errors import SpecError
 from ..core.invocation import command
+from ..core.lines import columns
 from ..core.metrics.catalogue import HEADLINE
 from ..engine.compare import agree_runs
 from ..engine.run_again import agree_backends
@@ -26,7 +27,7 @@ from ..results.write import csv_text
 from ..sandbox.choose import BACKENDS
 from ..store.run_dir import write_atomic, write_json
 from . import EXIT_INTERRUPTED
-from .output import make_table, plain_console, print_json
+from .output import make_table, plain_console, print_json, print_lines
 from .places import new_file, new_folder
 from .progress import TerminalProgress
 from .run import add_plan_arguments, plan_options, resuming
@@ -173,9 +174,9 @@ def _print(judged: RunComparison, compared: Comparison, page: Path | None, out: 
     console = plain_console()
     sides = (judged.a, judged.b)
     names = [side.name for side in sides]
-    for side in sides:
-        late = f"; {side.late}" if side.late else ""
-        console.print(f"{side.name:<8} {side.path}  ({side.outcomes}{late})", markup=False, soft_wrap=True)
+    late = (f"; {side.late}" if side.late else "" for side in sides)
+    heads = [(side.name, f"{side.path}  ({side.outcomes}{more})") for side, more in zip(sides, late, strict=True)]
+    print_lines(columns(heads))
     console.print()
     for sentence in sentences(compared, names):
         console.print(f"- {sentence}", markup=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -16,29 +15,28 @@ from rich.text import Text
 from ..captures import FileSummary, Join
 from ..captures.connection import Connection
 from ..captures.findings import hop_findings
+from ..core.lines import columns, letters
 from ..core.numbers import fixed, with_unit
 from ..core.units import counted
 from ..present.captures.lines import Lines, detail_lines, multipath_lines, multipath_title
 from ..present.captures.words import HEADS, beside, direction_rows, hop_row, join_notes, lead, protocol, seconds
+from .output import plain_console
 
 if TYPE_CHECKING:
     from ..captures.mptcp import MptcpConnection
 
 HEAD = "bold cyan"
-PLAIN_WIDTH = 100
 SHOWN = 10
 """Connections a file that are printed as blocks; the others as one line each, up to LISTED."""
 LISTED = 40
 
 
 def print_captures(summaries: Sequence[FileSummary], join: Join | None) -> None:
-    """To stdout. Colours only on a terminal, and its width; else PLAIN_WIDTH unless COLUMNS says otherwise."""
+    """To stdout. Colours only on a terminal; wrapped as `terminal_width` says."""
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="replace")  # a terminal that knows no arrow gets a question mark, not a traceback
-    console = Console(highlight=False, markup=False, emoji=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = PLAIN_WIDTH
+    console = plain_console()
     with console.capture() as captured:
         _print_all(console, summaries, join)
     print("\n".join(line.rstrip() for line in captured.get().splitlines()))
@@ -119,25 +117,26 @@ def plain_table(*heads: str) -> Table:
 
 def _print_join(console: Console, join: Join) -> None:
     console.print(Text("Hops", style="bold"))
-    for line in hop_findings(join.hops):
-        _bullet(console, Text(line))
-    for line in join_notes(join):
-        _bullet(console, Text("note: ", style="yellow") + Text(line))
+    for finding in hop_findings(join.hops):
+        _bullet(console, Text(finding))
+    for note in join_notes(join):
+        _bullet(console, Text("note: ", style="yellow") + Text(note))
     console.print()
     rows = [HEADS, *(hop_row(hop) for hop in join.hops)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADS))]
-    beside = sum(widths) + 2 * len(widths) + 2 <= console.width  # else a hop's name gets a line of its own
-    line = "  ".join(head.rjust(width) for head, width in zip(HEADS[1:], widths[1:], strict=True))
-    console.print(f"  {HEADS[0].ljust(widths[0]) if beside else '  '}  {line}", style="dim")
+    right = range(1, len(HEADS))
+    lines = columns(rows, right=right, indent="  ")
+    beside = all(letters(line.lead + line.text) <= console.width for line in lines)
+    if not beside:  # a hop's name gets a line of its own
+        lines = columns([("", *row[1:]) for row in rows], right=right, indent="  ")
+    console.print(lines[0].lead + lines[0].text, style="dim", no_wrap=True, crop=False)
     shown = ("", "")
-    for hop, row in zip(join.hops, rows[1:], strict=True):
+    for hop, row, line in zip(join.hops, rows[1:], lines[1:], strict=True):
         if shown != (hop.source, hop.destination):
             shown = (hop.source, hop.destination)
             console.print(f"  {hop.source} \u2192 {hop.destination}", style="bold")
-        line = "  ".join(field.rjust(width) for field, width in zip(row[1:], widths[1:], strict=True))
         if not beside:
             console.print(f"  {row[0]}", no_wrap=True, crop=False)
-        console.print(f"  {row[0].ljust(widths[0]) if beside else '  '}  {line}", no_wrap=True, crop=False)
+        console.print(line.lead + line.text, no_wrap=True, crop=False)
     console.print("  burst: packets lost in a row, mean/longest; reord.: arrived after one sent later", style="dim")
 
 

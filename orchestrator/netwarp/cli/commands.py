@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..core import invocation
 from ..core.errors import SpecError
+from ..core.lines import Line, columns
 from ..core.numbers import given, with_unit
 from ..core.units import counted, counted_of
 from ..engine.analysis import report
@@ -28,7 +29,7 @@ from ..store.run_dir import RunDir
 from ..testbed.compile import Clock, compile_cell
 from ..testbed.steps import to_commands
 from . import EXIT_UNAVAILABLE
-from .output import print_json
+from .output import print_json, print_lines
 from .places import new_folder
 from .run import add_plan_arguments, add_shard_argument, plan_of
 from .summary import size_words
@@ -154,10 +155,9 @@ def run_profiles(args: argparse.Namespace) -> int:
         if name not in known:
             raise SpecError(f'there is no profile "{name}"{nearest(name, known)}')
     if not args.names:
-        for name, title in known.items():
-            print(f"{name:<24} {title}")
+        print_lines(columns(list(known.items())))
     else:
-        print("\n".join(line for name in args.names for line in profile_words(name, known[name], measured_profiles())))
+        print_lines(Line(line) for name in args.names for line in profile_words(name, known[name], measured_profiles()))
     return 0
 
 

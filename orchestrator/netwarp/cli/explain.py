@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 from ..core.errors import SpecError
-from .output import print_json
+from ..core.lines import Line
+from .output import print_json, print_lines, run_lines, terminal_width
 from .places import new_folder
 
 
@@ -54,16 +55,17 @@ def run_explain(args: argparse.Namespace) -> int:
     else:
         from ..present.captures.explanation_words import explanation_text
 
-        texts = [explanation_text(each) for each in explained.connections]
+        texts = [explanation_text(each, terminal_width()) for each in explained.connections]
         print("\n\n".join(texts) or "no TCP connection or SCTP association is in there")
     return 1 if explained.refused else 0
 
 
 def _run_what_if(args: argparse.Namespace) -> int:
     from ..engine.what_if import what_if
-    from ..present.captures.explanation_words import explanation_text
+    from ..engine.what_if_words import what_if_conclusion
+    from ..present.captures.explanation_words import explanation_lines
+    from ..present.conclusion_words import conclusion_lines
     from .progress import TerminalProgress
-    from .what_if_words import what_if_text
 
     with TerminalProgress() as progress:
         found = what_if(
@@ -73,5 +75,10 @@ def _run_what_if(args: argparse.Namespace) -> int:
     if args.json:
         print_json(found.explanation.as_json() | {"what_if": found.as_json()})
     else:
-        print(f"{explanation_text(found.explanation)}\n\n{what_if_text(found)}")
+        print_lines(
+            [
+                *explanation_lines(found.explanation), Line(""), *conclusion_lines(what_if_conclusion(found)), Line(""),
+                Line("the cell: ", str(found.spec)), *run_lines(found.run),
+            ]
+        )  # fmt: skip
     return 0 if found.answered else 1

@@ -6,12 +6,12 @@ import argparse
 import csv
 import json
 import re
-import textwrap
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.errors import SpecError
+from ..core.lines import columns, lines_text
 from ..core.units import QuantityError, counted, parse_quantity
 from .places import new_folder
 
@@ -111,9 +111,11 @@ def summary(found: Explored) -> list[str]:
     files: Counter[str] = Counter()
     for function in found.functions:
         files[function.file] += len(function.lines)
+    rows = []
     for file, total in files.most_common(SHOWN):
         reached = sum(function.reached for function in found.functions if function.file == file)
-        lines.append(f"  {file:<34} {reached:5} of {total:5}  {100 * reached / max(total, 1):3.0f} %")
+        rows.append((file, f"{reached} of {total}", f"{100 * reached / max(total, 1):.0f} %"))
+    lines += [lines_text([line]) for line in columns(rows, right={1, 2}, indent="  ")]
     lines.append(f"findings: {len(found.findings)}")
     for finding in found.findings[:SHOWN]:
         lines.append(f"  {finding.name}: {finding.wrong.text[:110]}")
@@ -134,5 +136,5 @@ def beside(found: Explored, place: Path) -> list[str]:
     gone = len(called - {(each.file, each.name) for each in found.functions if each.calls})
     return [
         f"{place}: {there} lines there, {here} here; {counted(gone, 'function')} only there, {len(new)} only here:",
-        *textwrap.wrap(", ".join(new), 118, initial_indent="  ", subsequent_indent="  "),
+        f"  {', '.join(new)}",
     ]

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from ..core.errors import KernelError, NetwarpError
+from ..core.lines import columns, lines_text
 from ..doctor.guest import memory_dir
 from ..guestkernel import (
     KernelBuild,
@@ -262,15 +263,17 @@ def _list(args: argparse.Namespace) -> int:
         return 0
     if not builds:
         print(f"no kernel in {kernels_dir()}; build one: make kernel")
-    recipe = load_recipe()
+    recipe, rows = load_recipe(), []
     for build in builds:
-        mark = "*" if build == chosen else " "
         known = build.recipe in (recipe.for_release(build.release).digest, "")
-        note = "" if known else "  (another fragment or patches than this checkout's)"
-        print(
-            f"{mark} {build.key or '-':16}  {_named(build)}  {build.source}  sha256 {build.sha256[:16]}  "
-            f"{build.built_at}{note}"
-        )
+        rows.append(
+            (
+                "*" if build == chosen else "", build.key or "-", _named(build), build.source,
+                f"sha256 {build.sha256[:16]}", build.built_at,
+                "" if known else "(another fragment or patches than this checkout's)",
+            )
+        )  # fmt: skip
+    print(lines_text(columns(rows)))
     return 0
 
 

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+from collections.abc import Iterable
+from typing import IO, TYPE_CHECKING
 
 import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-PLAIN_WIDTH = 120
+from ..core.lines import Line, lines_text
+
+if TYPE_CHECKING:
+    from ..engine.run_directory import Run
+
+UNWRAPPED = 1_000_000
+"""Letters: more than any line or table has."""
 
 
 def print_json(value: object, *, indent: int = 0) -> None:
@@ -19,12 +28,32 @@ def print_json(value: object, *, indent: int = 0) -> None:
     sys.stdout.buffer.write((msgspec.json.format(text, indent=indent) if indent else text) + b"\n")
 
 
+def terminal_width(stream: IO[str] | None = None) -> int | None:
+    """In letters, of a terminal, or as COLUMNS says. None: neither, as in a pipe; then each statement is one line,
+    which grep, sed and a log can use.
+    """
+    stream = sys.stdout if stream is None else stream
+    said = os.environ.get("COLUMNS", "")
+    if said.isdecimal() and int(said):
+        return int(said)
+    return shutil.get_terminal_size().columns if stream.isatty() else None
+
+
+def print_lines(lines: Iterable[Line]) -> None:
+    """Statements on stdout."""
+    print(lines_text(lines, terminal_width()))
+
+
+def run_lines(run: Run) -> list[Line]:
+    """Where a run's report and directory are; a script reads the last line."""
+    page = [] if run.page is None else [Line(f"report: {run.page.resolve()}")]
+    return [*page, Line(str(run.path))]
+
+
 def plain_console() -> Console:
-    """Standard output, plain where it is no terminal, and then as wide as COLUMNS says, or of a fixed width."""
-    console = Console(highlight=False, markup=False)
-    if not console.is_terminal and not os.environ.get("COLUMNS", "").isdecimal():
-        console.width = PLAIN_WIDTH
-    return console
+    """Standard output, plain where it is no terminal; wrapped as `terminal_width` says."""
+    width = terminal_width()
+    return Console(highlight=False, markup=False, emoji=False, width=UNWRAPPED if width is None else width)
 
 
 def make_table(title: str, *heads: str) -> Table:

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ..core.errors import SpecError
-from ..core.numbers import in_short, percent
-from ..core.units import hanging
-from .output import print_json
+from ..core.lines import Line
+from .output import print_json, print_lines, run_lines
 from .places import new_file, new_folder
-
-if TYPE_CHECKING:
-    from ..engine.sctp_advice import SctpAdvice, Shown
-    from ..engine.sctp_bounds import SctpBudget
-    from ..engine.sctp_check import Finding, SctpCheck
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -77,7 +69,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run_check(args: argparse.Namespace) -> int:
     """`netwarp sctp check`: 0 nothing is wrong, 1 something is."""
+    from ..engine.conclusions import check_conclusion
     from ..engine.sctp_check import SctpNetwork, check_sctp
+    from ..present.conclusion_words import conclusion_lines
     from .progress import TerminalProgress
 
     network = SctpNetwork(args.rtt, args.rate, args.loss, args.message, args.paths)
@@ -88,41 +82,16 @@ def run_check(args: argparse.Namespace) -> int:
     if args.json:
         print_json(checked.as_json())
     else:
-        print("\n".join(_lines(checked)))
+        print_lines([*conclusion_lines(check_conclusion(checked)), Line(""), *run_lines(checked.run)])
     return 1 if checked.findings or not checked.run.complete else 0
-
-
-def _lines(checked: SctpCheck) -> Iterator[str]:
-    for name, side in (("A", checked.a), ("B", checked.b)):
-        said = ", ".join(f"{key} {_word(value)}" for key, value in side.settings.items()) or "nothing is set"
-        yield from hanging(f"{name}  ", f"{side.title}: {said}")
-        if side.ignored:
-            yield from hanging("   ", f"not looked at: {', '.join(side.ignored)}")
-    yield ""
-    yield "What is wrong, worst first" if checked.findings else "Nothing is wrong in these cells"
-    for number, each in enumerate(checked.findings, 1):
-        yield from _finding(f"{number:>3}. ", each)
-    if checked.good:
-        yield ""
-        yield "What is well"
-        for each in checked.good:
-            yield from hanging("  \u2022 ", each.text)
-    yield ""
-    yield str(checked.run.path)
-
-
-def _finding(lead: str, finding: Finding) -> Iterator[str]:
-    yield from hanging(lead, finding.text)
-    if finding.remedy:
-        yield from hanging("     \u2192 ", finding.remedy)
-    shown = ", ".join(finding.cells[:3]) + (f" and {len(finding.cells) - 3} more" if len(finding.cells) > 3 else "")
-    yield from hanging("     cell: ", shown)
 
 
 def run_advise(args: argparse.Namespace) -> int:
     """`netwarp sctp advise`: 0 settings were found that keep the budget, 1 none."""
-    from ..engine.sctp_advice import advise_sctp
+    from ..engine.conclusions import advice_conclusion
+    from ..engine.sctp_advice import advise_sctp, contradiction
     from ..engine.sctp_bounds import SctpBudget
+    from ..present.conclusion_words import conclusion_lines
     from .progress import TerminalProgress
 
     if args.spare is not None and args.paths == 1:
@@ -134,57 +103,8 @@ def run_advise(args: argparse.Namespace) -> int:
         advice = advise_sctp(budget, out=args.out, seed=args.seed, jobs=args.jobs, progress=progress)
     if args.json:
         print_json(advice.as_json())
+    elif advice.run is None:
+        print_lines([Line("", f"no settings keep this budget by their timers: {contradiction(advice.budget)}")])
     else:
-        print("\n".join(_advice_lines(advice)))
+        print_lines([*conclusion_lines(advice_conclusion(advice)), Line(""), *run_lines(advice.run)])
     return 0 if any(each.keeps(budget) for each in advice.shown) else 1
-
-
-def _advice_lines(advice: SctpAdvice) -> Iterator[str]:
-    if advice.run is None:
-        from ..engine.sctp_advice import contradiction
-
-        said = f"no settings keep this budget by their timers: {contradiction(advice.budget)}"
-        yield from hanging("", said)
-        return
-    number = len(advice.shown)
-    yield f"{advice.considered} settings keep the budget by their timers; {number} were run, both ends alike"
-    for each in advice.shown:
-        yield ""
-        yield from _shown_lines(each, advice.budget)
-    yield ""
-    yield str(advice.run.path)
-
-
-def _word(value: object) -> str:
-    """A setting's value as a spec has it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _shown_lines(shown: Shown, budget: SctpBudget) -> Iterator[str]:
-    options = ", ".join(f"{key} = {_word(value)}" for key, value in shown.settings.options(budget.paths).items())
-    yield from hanging("", f"{'keeps it' if shown.keeps(budget) else 'does not keep it'}: {options}")
-    if budget.paths > 1:
-        text = _worst(shown.moves_ns, shown.computed_moves_ns)
-        yield from hanging("  \u2022 ", f"new data on the other path after the one in use fails: {text}")
-        text = _worst(shown.spare_ns, shown.computed_spare_ns)
-        yield from hanging("  \u2022 ", f"data on a path again after its repair: {text}")
-    all_ = " of both paths" if budget.paths > 1 else ""
-    yield from hanging("  \u2022 ", f"new data after a repair{all_}: {_worst(shown.back_ns, shown.computed_back_ns)}")
-    from ..engine.sctp_advice import limit_text
-
-    survived = f"{shown.outages - shown.lost} of {shown.outages} outages survived"
-    limit = limit_text(shown.survives_ns, up=False)
-    yield from hanging("  \u2022 ", f"{survived}; computed: any outage{all_} shorter than {limit}")
-    needless = "unknown" if shown.needless is None else percent(shown.needless, 2)
-    yield from hanging("  \u2022 ", f"messages sent twice without need: {needless}")
-
-
-def _worst(measured_ns: float | None, computed_ns: float | None) -> str:
-    """Measured beside computed."""
-    if measured_ns is None or computed_ns is None:
-        return "unknown (a cell did not complete, or nothing came)"
-    measured, computed = (in_short(each / 1e9, "s") for each in (measured_ns, computed_ns))
-    if measured_ns > computed_ns:
-        return f"measured at worst {measured}, more than the {computed} that were computed, so the bound does not hold"
-    gap = percent((computed_ns - measured_ns) / computed_ns, 2)
-    return f"measured at worst {measured}, computed at worst {computed} (gap {gap})"

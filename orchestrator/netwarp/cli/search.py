@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 from ..core import invocation
 from ..core.errors import SpecError
-from ..core.numbers import in_short, percent
-from ..core.units import QuantityError, counted, hanging, parse_quantity
-from ..engine.search import SearchResult, levels_text, search
+from ..core.lines import Line
+from ..core.units import QuantityError, parse_quantity
+from ..engine.conclusions import search_conclusion
+from ..engine.search import SearchResult, search
+from ..present.conclusion_words import conclusion_lines
 from ..sandbox.choose import BACKENDS
-from .output import print_json
+from .output import print_json, print_lines, run_lines
 from .places import new_folder
 from .run import add_plan_arguments, plan_options, unless_stopped
-
-SHOWN = 5
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"run_dir": str(result.run.path), "spec": result.spec and str(result.spec), **_record(result)})
     else:
-        print("\n".join(_lines(result)))
+        print_lines(_lines(result))
     return 0 if result.spec else 1
 
 
@@ -89,35 +89,9 @@ def _record(result: SearchResult) -> dict[str, object]:
     }
 
 
-def _lines(result: SearchResult) -> Iterator[str]:
-    searched, unit = result.searched, result.searched.unit
-    asked, ranked = searched.asked, searched.ranked
-    extreme = "largest" if asked.largest else "smallest"
-    whose = f" of {asked.flow}" if asked.flow else ""
-    if ranked:
-        number, best = ranked[0]
-        yield f"{extreme} {asked.metric}{whose}: {in_short(best.value, unit)}"
-        yield from hanging("  at        ", levels_text(best))
-        how = "drawn by chance" if best.drawn else "chosen by TPE from those before"
-        yield from hanging("  found     ", f"as point {number} of {len(searched.tried)}, {how}")
-        near, of = result.neighbours
-        worse = ", none is worse" if near else ""
-        beside = f"{near} of its {counted(of, 'neighbour')} (one factor, one step) measured{worse}"
-        yield from hanging("  beside it ", beside)
-        for rank, (number, each) in enumerate(ranked[1:SHOWN], 2):
-            yield from hanging(
-                f"  {rank:>2}.       ", f"{in_short(each.value, unit)} at {levels_text(each)} (point {number})"
-            )
-    else:
-        yield f"no point has a value of {asked.metric}{whose}"
-    seen = len(searched.tried)
-    part = f"{percent(seen / searched.points)} of the box; of the rest nothing is known"
-    whole = "all of the box" if seen == searched.points else part
-    yield from hanging("  seen      ", f"{seen} of {counted(searched.points, 'point')}: {whole}")
-    if without := [each for each in searched.tried if each.why]:
-        yield from hanging("  no value  ", f"{counted(len(without), 'point')}; the first: {without[0].why}")
+def _lines(result: SearchResult) -> Iterator[Line]:
+    yield from conclusion_lines(search_conclusion(result))
+    yield Line("")
     if result.spec is not None:
-        yield from hanging("  replay    ", invocation.command("run", result.spec))
-    if result.run.page is not None:
-        yield f"  report    {result.run.page}"
-    yield str(result.run.path)
+        yield Line("replay: ", invocation.command("run", result.spec))
+    yield from run_lines(result.run)

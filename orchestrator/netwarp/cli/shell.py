@@ -23,6 +23,7 @@ from typing import IO, Any, NoReturn
 
 from ..core.errors import SpecError
 from ..core.executables import find_executable
+from ..core.lines import columns, lines_text
 from ..core.types import Cell
 from ..core.units import counted
 from ..engine.shell import node_environment, run_on_node, shell_backend, shell_directory, shell_node
@@ -129,7 +130,8 @@ def _greeting(cell: Cell, node: str) -> str:
     layout = make_layout(cell)
     lines = [f"netwarp: the network of {cell.id} stands; this is {node}, `exit` takes it down"]
     ends = [end for end in layout.interfaces() if end.node in {each.name for each in cell.nodes}]
-    lines += [f"  {end.node:<10} {end.ip:<16} on {end.name}" for end in ends]
+    rows = [(end.node, str(end.ip), f"on {end.name}") for end in ends]
+    lines += [lines_text([line]) for line in columns(rows, indent="  ")]
     others = ", ".join(name for name in layout.namespaces if name != node)
     return "\n".join([*lines, f"  on another node: ip netns exec NODE COMMAND; there is: {others}"])
 

@@ -23,7 +23,7 @@ from ..engine.watch_nipa import watch_results
 from ..engine.watch_sets import watch_set
 from ..guestkernel import KernelBuild
 from ..guestkernel.asked import build_asked, parse_asked
-from ..present.pages.watch import watch_page
+from ..present.pages.watch import sentence, watch_page
 from ..results.compared_numbers import ComparedNumber
 from ..results.watched import ChangedCell, Watched, as_json, headline
 from ..store.run_dir import write_atomic
@@ -165,6 +165,7 @@ def _write(watched: Watched, out: Path) -> None:
 def print_watched(watched: Watched, out: Path | None) -> None:
     """The answer, short: what changed, the largest first."""
     console = plain_console()
+    console.print(sentence(watched))
     for name, kernel in (("A", watched.base), ("B", watched.new)):
         tests = ", ".join(f"{count} {verdict}" for verdict, count in watched.counts(kernel).most_common())
         console.print(f"{name}  {kernel.asked}: Linux {kernel.release}, {kernel.source}; tests: {tests or 'none'}")
@@ -195,8 +196,6 @@ def print_watched(watched: Watched, out: Path | None) -> None:
     for found in watched.bisected:
         which = " or ".join(commit[:12] for commit in found.commits[:5])
         console.print(f"{found.finding}: {which} ({found.subject}), {counted(found.steps, 'step')}")
-    if not watched.differs and not watched.empty:
-        console.print("Nothing changed.")
     if out is not None:
         console.print(str(out / "index.html"), soft_wrap=True)
 
@@ -218,7 +217,7 @@ def _print_tests(console: Console, watched: Watched) -> None:
 
 def _print_cells(console: Console, cells: tuple[ChangedCell, ...]) -> None:
     for number, cell in enumerate(cells[:SHOWN], 1):
-        console.print(Text(f"{number:>2} {cell.name}", style="bold"))
+        console.print(Text(f"{number}. {cell.name}", style="bold"))
         head = headline(cell)
         named = list(dict.fromkeys([*cell.numbers[:2], *([] if head is None else [head])]))
         said = [_number(one) for one in named]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import textwrap
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
@@ -40,8 +39,6 @@ WORDS: dict[Kind, str] = {
 }
 MOST_NAMES = 6
 """Of `listed`."""
-LINE = 100
-"""Width of what `hanging` wraps."""
 _TIME = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
 _DATA = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _RATE = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9}
@@ -188,11 +185,6 @@ def listed(names: Sequence[str]) -> str:
     if len(names) <= MOST_NAMES:
         return ", ".join(names)
     return f"{', '.join(names[: MOST_NAMES // 2])} ... {names[-1]} ({len(names)})"
-
-
-def hanging(lead: str, text: str) -> list[str]:
-    """Lines of at most LINE characters: `lead` and the text, whose further lines begin below its first word."""
-    return textwrap.wrap(text, LINE, initial_indent=lead, subsequent_indent=" " * len(lead)) or [lead]
 
 
 def same_value(first: str, second: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ..core.lines import columns, lines_text
 from . import guest, host, machine
 from .finding import Finding
 from .guest import memory_dir, wall_kernel_build
@@ -65,12 +66,12 @@ def examine() -> list[Finding]:
 
 def findings_text(findings: list[Finding], can: dict[str, bool]) -> str:
     """The report; `can`: whether each back end can run here."""
-    width = max(len(finding.what) for finding in findings)
-    lines = []
+    rows = []
     for finding in findings:
-        lines.append(f"{finding.what:{width}}  {finding.state:7}  {finding.detail}")
+        rows.append((finding.what, finding.state, finding.detail))
         if finding.remedy:
-            lines.append(f"{'':{width}}  {'':7}  -> {finding.remedy}")
+            rows.append(("", "", f"-> {finding.remedy}"))
+    lines = lines_text(columns(rows)).splitlines()
     able = [name for name, works in can.items() if works]
     unable = [name for name, works in can.items() if not works]
     cannot = f" Cannot: {', '.join(unable)}." if unable else ""

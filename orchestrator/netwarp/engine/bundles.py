@@ -17,7 +17,7 @@ from ..store.run_dir import read_json, whole_file
 from .run_directory import open_run
 
 SUFFIX = ".tar.xz"
-OF_THE_RUN = ("manifest.json", "plan.json", "outputs.json", "calibration.json")
+OF_THE_RUN = ("manifest.json", "plan.json", "outputs.json", "calibration.json", "conclusion.json")
 OF_A_CELL = (
     "cell.json", "outcome.json",
     *(f"derived/{name}.json" for name in ("packets", "judgement", "checks", "measurements")),

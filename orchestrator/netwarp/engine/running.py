@@ -24,6 +24,7 @@ from ..plan.schedules import undisturbed
 from ..plan.types import Plan
 from ..present.pages.build import make_report
 from ..sandbox.choose import Chosen, choose, with_kernels
+from ..store.conclusion import Conclusion, tables_digest, write_conclusion
 from ..store.manifest import Manifest, new_manifest, now_utc
 from ..store.packing import PACK_ABOVE, pack_run
 from ..store.plan_file import keep_texts, read_plan, write_outputs, write_plan
@@ -41,6 +42,9 @@ from .later_outputs import texts_of
 from .packet_schedules import grown, to_expand, write_counterexamples
 from .planning import Where, level_pairs, plan_experiment
 from .run_directory import Run, late_cells
+
+Conclude = Callable[[Run], Conclusion]
+"""Of a run whose tables are there, and whose report is not yet made."""
 
 
 class RunInterrupted(KeyboardInterrupt):
@@ -78,6 +82,7 @@ def run(
     pack: bool | None = None,
     report: bool = True,
     parquet: bool = False,
+    conclude: Conclude | None = None,
     arguments: Sequence[str] | None = None,
     progress: Progress = no_progress,
 ) -> Run:
@@ -91,7 +96,8 @@ def run(
     plan). keep: of a cell that was analysed and COMPLETED, beside what is derived: "all"; "captures"; "tables", neither
     captures nor records, which `replay` makes again. pack: put finished cells into a few archives (default: for more
     than 10,000 cells), which `unpack` opens. report: make the report. parquet: write the tables as Parquet too (needs
-    polars). arguments: the words of the command line, for the manifest.
+    polars). conclude: what the finished run shows, which its report begins with (conclusion.json). arguments: the words
+    of the command line, for the manifest.
 
     Raises SpecError (nothing was run), BackendUnavailable, RunInterrupted, RunOutOfSpace, StoreError.
     """
@@ -117,7 +123,7 @@ def run(
         )
     return run_plan(
         spec, plan, run_rounds, backend=backend, inventory=inventory, executor=where_to, jobs=jobs, out=out,
-        resume=resume, keep=keep, pack=pack, report=report, parquet=parquet, progress=progress,
+        resume=resume, keep=keep, pack=pack, report=report, parquet=parquet, conclude=conclude, progress=progress,
         arguments=lambda file: arguments or _equivalent(
             file, sets or {}, seed, repetitions, only, where, shard, backend, executor
         ),
@@ -154,6 +160,7 @@ def run_plan(
     pack: bool | None = None,
     report: bool = True,
     parquet: bool = False,
+    conclude: Conclude | None = None,
     progress: Progress = no_progress,
 ) -> Run:
     """Run a plan by rounds, which run its cells and those that follow from them, and return the plan with all of them.
@@ -188,6 +195,9 @@ def run_plan(
             results = tabulate(plan, directory, parquet=parquet)
             for replay in write_counterexamples(spec, results, directory):
                 progress(Notice(f"counterexample: {directory.counterexamples / replay.name}: {replay.level}"))
+            if conclude is not None:
+                said = conclude(Run(directory, plan, None, wall_s, results))
+                write_conclusion(directory, msgspec.structs.replace(said, tables=tables_digest(directory)))
             page = make_report(directory) if report else None
         except (KeyboardInterrupt, OSError, StoreError) as error:
             ended_early(error, Run(directory, read_plan(directory) if directory.plan.exists() else plan))

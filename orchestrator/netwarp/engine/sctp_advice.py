@@ -13,6 +13,7 @@ from typing import Any
 
 from ..captures.inference import TICK_NS
 from ..core.numbers import in_short
+from .conclusions import advice_conclusion
 from .events import Progress, no_progress
 from .run_directory import Run
 from .running import run
@@ -129,9 +130,17 @@ def advise_sctp(
     chosen = chosen_of(budget, fitting)
     if not chosen:
         return SctpAdvice(budget, 0, (), None)
-    done = run(advice_spec(chosen, budget), out=out, seed=seed, jobs=jobs, progress=progress)
-    shown = sorted(_shown(done, chosen, budget), key=lambda each: not each.keeps(budget))
-    return SctpAdvice(budget, len(fitting), tuple(shown), done)
+
+    def judged(done: Run) -> SctpAdvice:
+        shown = sorted(_shown(done, chosen, budget), key=lambda each: not each.keeps(budget))
+        return SctpAdvice(budget, len(fitting), tuple(shown), done)
+
+    return judged(
+        run(
+            advice_spec(chosen, budget), out=out, seed=seed, jobs=jobs, progress=progress,
+            conclude=lambda done: advice_conclusion(judged(done)),
+        )
+    )  # fmt: skip
 
 
 def candidates(budget: SctpBudget) -> Iterator[Settings]:

@@ -13,6 +13,7 @@ from ..core.errors import SpecError
 from ..core.numbers import given, in_short, percent
 from ..core.units import Quantity, QuantityError, format_quantity, parse_quantity
 from ..experiment.sctp_sides import Side, read_side
+from .conclusions import check_conclusion
 from .events import Progress, no_progress
 from .run_directory import Run
 from .running import run
@@ -111,13 +112,21 @@ def check_sctp(
     """
     a, b = (_side(name, side) for name, side in (("A", a), ("B", b)))
     network = network or SctpNetwork()
+
+    def judged(done: Run) -> SctpCheck:
+        found = list(_findings(done, a, b, network))
+        worst = sorted((each for each in found if each.weight), key=lambda each: -each.weight)
+        return SctpCheck(a, b, done, tuple(worst), tuple(each for each in found if not each.weight))
+
     try:
-        done = run(check_spec(a, b, network), out=out, seed=seed, jobs=jobs, progress=progress)
+        return judged(
+            run(
+                check_spec(a, b, network), out=out, seed=seed, jobs=jobs, progress=progress,
+                conclude=lambda done: check_conclusion(judged(done)),
+            )
+        )  # fmt: skip
     except (SpecError, QuantityError) as error:
         raise SpecError(_of_the_sides(str(error))) from error
-    found = list(_findings(done, a, b, network))
-    worst = sorted((each for each in found if each.weight), key=lambda each: -each.weight)
-    return SctpCheck(a, b, done, tuple(worst), tuple(each for each in found if not each.weight))
 
 
 def _side(name: str, side: str | Side) -> Side:

@@ -31,6 +31,7 @@ from ..store.plan_file import read_plan, write_plan
 from ..store.run_dir import RunDir, read_json, write_atomic, write_json
 from ..store.run_locations import choose_directory
 from .cell_tasks import Keep
+from .conclusions import levels_text, search_conclusion
 from .events import Notice, Progress, no_progress
 from .optimiser import Optimiser, Point, need_optuna
 from .planning import Where, plan_experiment
@@ -187,6 +188,7 @@ def search(
         keep=keep,
         pack=False,
         report=report,
+        conclude=lambda done: search_conclusion(SearchResult(done, finder.searched, box, None)),
         progress=progress,
     )
     best = finder.searched.ranked[:1]
@@ -275,11 +277,6 @@ def _words(asked: Asked) -> str:
     extreme = "largest" if asked.largest else "smallest"
     whose = f" of {asked.flow}" if asked.flow else ""
     return f"the {extreme} {asked.metric}{whose} over {', '.join(asked.over)} (Optuna {asked.optuna})"
-
-
-def levels_text(tried: Tried) -> str:
-    """The levels of a point in a sentence."""
-    return ", ".join(f"{factor} {level}" for factor, level in tried.levels.items())
 
 
 class _Finder:

@@ -29,6 +29,7 @@ from .replay_fits import Fits, other_fits
 from .replay_search import associations, compare, fit, view_association
 from .run_directory import Run
 from .running import run
+from .what_if_words import what_if_conclusion
 
 CAPTURED, CHANGED = "captured", "changed"
 _CHANGE = re.compile(r"\s*([ab])\.(\w+)\s*=\s*([^,]+?)\s*")
@@ -264,33 +265,41 @@ def what_if(
             folder, jobs, progress,
         )  # fmt: skip
     written = write_spec(folder / "spec", _last_spec(inputs, guess, fits, wanted), inputs)
-    done = run(written, out=folder / "run", jobs=jobs, progress=progress)
-    variants = _variants(done, inputs, field, until_ns)
-    fitting = tuple(each for each in variants if not each.changed and not each.draw and each.match.whole)
-    matching = {(each.fit, each.repair) for each in fitting}
-    return WhatIf(
-        explanation=chosen,
-        inputs=inputs,
-        changes=wanted,
-        guess=guess,
-        match=match,
-        fits=fits,
-        field=courses,
-        replays=fitting,
-        changed=tuple(each for each in variants if each.changed and (each.fit, each.repair) in matching),
-        failed=next(
-            (
-                str(row["reason"] or row["outcome"])
-                for row in done.table("cells")
-                if str(row["settings"]).startswith(CHANGED) and row["outcome"] != Outcome.COMPLETED
+
+    def judged(done: Run) -> WhatIf:
+        variants = _variants(done, inputs, field, until_ns)
+        fitting = tuple(each for each in variants if not each.changed and not each.draw and each.match.whole)
+        matching = {(each.fit, each.repair) for each in fitting}
+        return WhatIf(
+            explanation=chosen,
+            inputs=inputs,
+            changes=wanted,
+            guess=guess,
+            match=match,
+            fits=fits,
+            field=courses,
+            replays=fitting,
+            changed=tuple(each for each in variants if each.changed and (each.fit, each.repair) in matching),
+            failed=next(
+                (
+                    str(row["reason"] or row["outcome"])
+                    for row in done.table("cells")
+                    if str(row["settings"]).startswith(CHANGED) and row["outcome"] != Outcome.COMPLETED
+                ),
+                "",
             ),
-            "",
-        ),
-        known_until_s=None if until_ns is None else (until_ns - inputs.start_ns) / 1e9,
-        tried=len(tried),
-        spec=written,
-        run=done,
-    )
+            known_until_s=None if until_ns is None else (until_ns - inputs.start_ns) / 1e9,
+            tried=len(tried),
+            spec=written,
+            run=done,
+        )
+
+    return judged(
+        run(
+            written, out=folder / "run", jobs=jobs, progress=progress,
+            conclude=lambda done: what_if_conclusion(judged(done)),
+        )
+    )  # fmt: skip
 
 
 def _last_spec(inputs: ReplayInputs, guess: Guess, fits: Fits | None, changes: Settings) -> dict[str, Any]:

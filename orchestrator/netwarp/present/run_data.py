@@ -15,6 +15,7 @@ from ..core.numbers import WORDLESS
 from ..core.types import BACK, Cell
 from ..plan.types import Outputs, Plan, Selection
 from ..results.rows import NOT_RUN
+from ..store.conclusion import Conclusion, read_conclusion
 from ..store.manifest import Manifest
 from ..store.plan_file import read_plan
 from ..store.probe_rows import Calibration
@@ -93,7 +94,7 @@ class RunData:
     """A run. What is as large as its cells or their measurements is read when it is first asked for.
 
     tables: name of a table or figure -> rows of tables/<name>.csv; claims, claim_details: rows of those tables;
-    calibration: None if the run has none. units: metric -> unit, where that is known already.
+    calibration, conclusion: None if the run has none. units: metric -> unit, where that is known already.
     """
 
     run: RunDir
@@ -104,6 +105,7 @@ class RunData:
     claims: Sequence[Row]
     claim_details: Sequence[Row]
     calibration: Calibration | None
+    conclusion: Conclusion | None = None
     units: Mapping[str, str] | None = None
 
     @cached_property
@@ -181,6 +183,7 @@ def read_run(run: RunDir, plan: Plan | None = None, units: Mapping[str, str] | N
         claims=read_rows(run.tables / "claims.csv"),
         claim_details=read_rows(run.tables / "claim_details.csv"),
         calibration=read_json(run.calibration, Calibration) if run.calibration.exists() else None,
+        conclusion=read_conclusion(run),
         units=units,
     )
 

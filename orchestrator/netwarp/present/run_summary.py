@@ -13,6 +13,7 @@ from ..core.numbers import fixed
 from ..core.units import counted, counted_of
 from ..plan.make import BASE, ROBUSTNESS
 from ..plan.notes import notes
+from ..store.conclusion import tables_digest
 from .claim_blocks import Statement
 from .conclusions import answer, claim_grid, counts, distances, key_numbers, verdict_words
 from .result_tables import Grid
@@ -33,9 +34,10 @@ def summarise(data: RunData, grids: Sequence[Grid], claims: Sequence[Statement],
     question, *parts = _question(data) or ("",)
     return {
         "question": question,
-        "answer": answer(data.plan, claims, data.system) or " ".join(_key(data)),
+        "answer": first_sentence(data, claims),
         "grid": claim_grid(data.plan, claims),
-        "warnings": (*_cells(data.cells), *_part(data)),
+        "conclusion": data.conclusion,
+        "warnings": (*_cells(data.cells), *_part(data), *_older(data)),
         "trust": _trust(data, checks),
         "columns": _columns(data, claims),
         "counted": (*_claims(data, claims), *filter(None, [distances(claims)]), *_comparisons(data, grids)),
@@ -46,6 +48,25 @@ def summarise(data: RunData, grids: Sequence[Grid], claims: Sequence[Statement],
         "virtual_s": sum(result.virtual_s or 0.0 for result in data.cells),
         "wall_s": data.manifest.wall_s,
     }
+
+
+def first_sentence(data: RunData, claims: Sequence[Statement]) -> str:
+    """What the report begins with: what a command concluded from the run, else the answer of its claims, else its key
+    numbers.
+    """
+    if data.conclusion is not None:
+        return data.conclusion.answer
+    return answer(data.plan, claims, data.system) or " ".join(_key(data))
+
+
+def _older(data: RunData) -> tuple[str, ...]:
+    """A sentence where the tables are no longer those that the conclusion was drawn from."""
+    if data.conclusion is None or data.conclusion.tables == tables_digest(data.run):
+        return ()
+    return (
+        f"The tables were made again since netwarp {data.conclusion.command} ended, and are not the same: what it "
+        "concluded is of the earlier ones.",
+    )
 
 
 def _question(data: RunData) -> tuple[str, ...]:

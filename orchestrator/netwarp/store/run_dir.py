@@ -51,6 +51,7 @@ class RunDir:
         self.report = root / "report"
         self.counterexamples = root / "counterexamples"
         self.search = root / "search"
+        self.conclusion = root / "conclusion.json"
         self._packs = Packs(self.cells)
 
     def cell(self, cell_id: str) -> CellDir:

@@ -6,6 +6,7 @@ from pathlib import Path
 import netwarp.engine.sctp_check as sctp_check
 import pytest
 from netwarp.experiment.sctp_sides import read_side
+from netwarp.store.conclusion import read_conclusion
 
 
 def test_a_pair_that_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,6 +23,9 @@ def test_a_pair_that_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (outage,) = (text for text in texts if "ends the association" in text)
     assert outage.startswith("an outage of 20 s ends the association: A gives up after ")
     assert 4.5 < float(outage.split("after ")[1].split(" s")[0]) < 5.7
+    concluded = read_conclusion(checked.run.directory)
+    assert concluded is not None and concluded.answer == f"{len(texts)} things are wrong, found in 16 cells."
+    assert [each.text for each in concluded.parts[0].sentences] == texts
     checked.write_junit(tmp_path / "it.xml")
     root = ElementTree.parse(tmp_path / "it.xml").getroot()
     assert len(root.findall(".//failure")) == len(checked.findings)

@@ -1,5 +1,6 @@
 """The answer of `netwarp explain --what-if` against the original cell, run with the change."""
 
+import html
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,8 @@ import pytest
 from netwarp.captures import read_captures
 from netwarp.captures.sctp.association import Association
 from netwarp.captures.sctp.stalls import association_course
-from netwarp.cli.what_if_words import what_if_text
 from netwarp.engine.what_if import DRAWS, what_if
+from netwarp.store.conclusion import read_conclusion
 
 
 def outage(rto_min: str) -> dict[str, Any]:
@@ -57,4 +58,8 @@ def test_the_answer_of_all_settings_that_match_holds_the_cell_with_the_change(
     assert true_s < 0.9 * stall.wait_s, "the change matters"
     assert found.fits is not None and len(found.fits.matching) > 1, "the capture does not show all settings"
     assert "" in {fit.differs for fit in found.fits.matching}
-    assert f"{len(found.fits.matching)} of {found.fits.tried} sets" in " ".join(what_if_text(found).split())
+    concluded = read_conclusion(found.run.directory)
+    assert concluded is not None and concluded.answer.startswith("With a.rto_min = 300 ms: the outage of what a sends")
+    said = [each.text for part in concluded.parts for each in part.sentences]
+    assert any(f"{len(found.fits.matching)} of {found.fits.tried} sets" in text for text in said)
+    assert found.run.page is not None and concluded.answer in html.unescape(found.run.page.read_text())

@@ -15,7 +15,6 @@ from netwarp.captures.sctp.replay_inputs import View, replay_inputs
 from netwarp.captures.sctp.settings import LINUX
 from netwarp.captures.sctp.stalls import OPEN, AssociationCourse, Stall
 from netwarp.captures.sctp.transmissions import NEVER
-from netwarp.cli.what_if_words import stall_text
 from netwarp.core.errors import CaptureError, SpecError
 from netwarp.engine.captures import explain_captures
 from netwarp.engine.replay_cell import (
@@ -31,6 +30,7 @@ from netwarp.engine.replay_cell import (
 from netwarp.engine.replay_fits import differs, permitted
 from netwarp.engine.replay_search import USUAL, accepted, left_open
 from netwarp.engine.what_if import OutageRange, read_changes, what_if
+from netwarp.engine.what_if_words import stall_text
 from netwarp.experiment.study import load_experiment
 from netwarp.experiment.toml_writer import toml_text
 from support.captures import damaged, recorded

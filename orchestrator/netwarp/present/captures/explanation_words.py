@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from ...captures.course import Moment
 from ...captures.explanation import Explanation, Known
+from ...core.lines import Line, columns, lines_text
 from ...core.numbers import fixed, given, plain, scale
-from ...core.units import counted, hanging
+from ...core.units import counted
 
 MOST_MOMENTS = 40
 NAMES = {
@@ -25,50 +26,50 @@ still stays on its path (pf_retrans or path_max_retrans).
 """
 
 
-def explanation_text(explained: Explanation) -> str:
-    """The whole as lines, as `hanging` wraps them."""
-    return "\n".join(_lines(explained))
+def explanation_text(explained: Explanation, width: int | None = None) -> str:
+    """The whole, as wide as a terminal of so many letters; None: a line each statement."""
+    return lines_text(explanation_lines(explained), width)
 
 
-def _lines(explained: Explanation) -> Iterator[str]:
+def explanation_lines(explained: Explanation) -> Iterator[Line]:
+    """Its course, the network's part, and what each end was set to."""
     connection = explained.connection
-    yield f"{connection.protocol.upper()}  {connection.ends[0]} > {connection.ends[1]}"
+    yield Line("", f"{connection.protocol.upper()}  {connection.ends[0]} > {connection.ends[1]}")
     others = [point for point in explained.points if point != explained.point]
-    yield f"  seen at {explained.point}" + (f"; settings also from {', '.join(others)}" if others else "")
-    yield ""
-    yield "  What happened"
+    also = f"; settings also from {', '.join(others)}" if others else ""
+    yield Line("  ", f"seen at {explained.point}{also}")
+    yield Line("")
+    yield Line("  ", "What happened")
     first, last = explained.moments[: MOST_MOMENTS - 1], explained.moments[-1:]
     left_out = len(explained.moments) - MOST_MOMENTS
-    for moment in explained.moments if left_out <= 0 else first:
-        yield from _moment(moment)
+    shown = [_moment(moment) for moment in (explained.moments if left_out <= 0 else first)]
     if left_out > 0:
-        yield from hanging(" " * 14, f"... {counted(left_out, 'more moment')} (--json has all)")
-        for moment in last:
-            yield from _moment(moment)
+        shown.append(("", f"... {counted(left_out, 'more moment')} (--json has all)"))
+        shown += [_moment(moment) for moment in last]
+    yield from columns(shown, right={0}, indent="    ")
     if explained.network:
-        yield ""
-        yield "  The network's part"
+        yield Line("")
+        yield Line("  ", "The network's part")
         for sentence in explained.network:
-            yield from hanging("    ", sentence)
+            yield Line("    ", sentence)
     for end in (0, 1):
         mine = [known for known in explained.settings if known.end == end]
         if connection.protocol in NAMES and (mine or connection.protocol == "sctp"):
-            yield ""
-            yield f"  {connection.ends[end]} was set to"
+            yield Line("")
+            yield Line("  ", f"{connection.ends[end]} was set to")
             yield from _settings(mine, NAMES[connection.protocol])
 
 
-def _moment(moment: Moment) -> list[str]:
-    return hanging(f"{fixed(moment.t_s, 3):>10} s  ", moment.text)
+def _moment(moment: Moment) -> tuple[str, str]:
+    return f"{fixed(moment.t_s, 3)} s", moment.text
 
 
-def _settings(known: list[Known], names: Sequence[str]) -> Iterator[str]:
-    for each in known:
-        why = "; ".join(dict.fromkeys(reason for _, reason in each.because))
-        yield from hanging(f"    {each.name:<25}{interval(each):<18}  ", why)
+def _settings(known: list[Known], names: Sequence[str]) -> Iterator[Line]:
+    whys = ("; ".join(dict.fromkeys(reason for _, reason in each.because)) for each in known)
+    yield from columns([(each.name, interval(each), why) for each, why in zip(known, whys, strict=True)], indent="    ")
     found = {each.name for each in known}
     if missing := [name for name in names if name not in found]:
-        yield from hanging("    unknown: ", ", ".join(missing))
+        yield Line("    unknown: ", ", ".join(missing))
 
 
 def interval(known: Known) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
+from ...core.lines import columns, lines_text
 from .compile import START_NS, Program
 from .judge import EXACT_NS, Judge
 from .packets import checksum, parse, text_of
@@ -18,7 +19,7 @@ _NANOSECONDS = 0xA1B23C4D
 def timeline(program: Program, judge: Judge) -> str:
     """One line an event: the time of the script's clock at which it was, how far off that is, the event."""
     off = {one.step: one.off_ns for one in judge.timed()}
-    lines: list[tuple[int, str]] = []
+    lines: list[tuple[int, tuple[str, str, str, str]]] = []
     for number, step in enumerate(program.steps):
         begun = judge.record.begun.get(number)
         if begun is None:
@@ -27,14 +28,15 @@ def timeline(program: Program, judge: Judge) -> str:
         at_ns = sent[-1].t_ns if sent else begun.t_ns
         far = off.get(number, 0)
         shown = f"{far / 1000:+.0f} us" if abs(far) > EXACT_NS else ""
-        text = f"{(at_ns - START_NS) / 1e9:11.6f} {shown:>11}  line {step.event.line:<4} {_text(step.event.what)}"
-        lines.append((at_ns, text))
+        row = (f"{(at_ns - START_NS) / 1e9:.6f}", shown, f"line {step.event.line}", _text(step.event.what))
+        lines.append((at_ns, row))
     for packet in judge.record.packets:
         seen = parse(packet.data) if packet.event < 0 and packet.t_ns >= START_NS else None
         if seen is not None:
-            text = f"{(packet.t_ns - START_NS) / 1e9:11.6f} {'':>11}  no line   {text_of(seen)} (raw numbers)"
-            lines.append((packet.t_ns, text))
-    return "".join(f"{text}\n" for _, text in sorted(lines, key=lambda line: line[0]))
+            row = (f"{(packet.t_ns - START_NS) / 1e9:.6f}", "", "no line", f"{text_of(seen)} (raw numbers)")
+            lines.append((packet.t_ns, row))
+    rows = [row for _, row in sorted(lines, key=lambda line: line[0])]
+    return lines_text(columns(rows, right={0, 1})) + "\n" if rows else ""
 
 
 def _text(what: Packet | Call | Command | Code) -> str:

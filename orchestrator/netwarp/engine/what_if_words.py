@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from ..captures.sctp.replay_inputs import END_NAMES
 from ..captures.sctp.stalls import OPEN, AssociationCourse, Stall
 from ..core.numbers import fixed, given, in_short
-from ..core.units import counted, hanging
+from ..core.units import counted
+from ..store.conclusion import Conclusion, Part, Sentence
 
 if TYPE_CHECKING:
-    from ..engine.what_if import WhatIf
+    from .what_if import WhatIf
 
 MOST_ROWS = 16
 MOST_STALLS, MOST_WAITS = 5, 3
@@ -25,32 +26,44 @@ LIKE_S, LIKE = 0.05, 0.1
 """Times of the association's start that differ by no more than timers do are not told."""
 
 
-def what_if_text(found: WhatIf) -> str:
-    """The answer as lines."""
-    return "\n".join(_lines(found))
+def what_if_conclusion(found: WhatIf) -> Conclusion:
+    """Whether a replay matches, what the change would have done, both courses side by side, and what is assumed."""
+    ends = found.explanation.connection.ends
+    changes = changes_text(found.changes)
+    about = (
+        Sentence(changes, "change"),
+        *(Sentence(text, name) for name, text in zip(END_NAMES, ends, strict=True)),
+    )
+    sure = [_agreement(found)]
+    parts = []
+    if found.answered:
+        sure.append(_fits(found))
+        then = [*_given_up(found), *(text for end in sorted(found.field) for text in _answers(found, end))]
+        parts.append(Part(f"What would have been, with {changes}", tuple(map(Sentence, then))))
+        more, rows = _side_by_side(found)
+        parts.append(Part("Side by side, in s from the association's start", tuple(map(Sentence, more)), rows=rows))
+    parts.append(Part("How sure this is", tuple(map(Sentence, sure))))
+    parts.append(Part("What the cells have that the capture does not show", tuple(map(Sentence, _assumed(found)))))
+    return Conclusion(command="explain --what-if", answer=_answer(found, changes), about=about, parts=tuple(parts))
+
+
+def _answer(found: WhatIf, changes: str) -> str:
+    """What becomes of the longest outage; why there is no answer, where there is none."""
+    if not found.answered:
+        text = _agreement(found)
+        return f"{text[:1].upper()}{text[1:]}."
+    stalls = [(stall, end) for end, course in sorted(found.field.items()) for stall in course.stalls]
+    if not stalls:
+        first = next((text for end in sorted(found.field) for text in _answers(found, end)), "nothing waits in either")
+        return f"With {changes}: {first}."
+    stall, end = max(stalls, key=lambda pair: pair[0].wait_s)
+    courses, replays = ([each.courses[end] for each in cells] for cells in (found.changed, found.replays))
+    return f"With {changes}: {stall_text(END_NAMES[end], stall, courses, replays, whole=found.known_until_s is None)}."
 
 
 def changes_text(changes: Sequence[Mapping[str, Any]]) -> str:
     """Such as "b.rto_min = 300 ms"."""
     return ", ".join(f"{END_NAMES[end]}.{key} = {value}" for end in (0, 1) for key, value in changes[end].items())
-
-
-def _lines(found: WhatIf) -> Iterator[str]:
-    ends = found.explanation.connection.ends
-    yield f"  What would have been, with {changes_text(found.changes)}"
-    yield from hanging("    ", f"a is {ends[0]}, b is {ends[1]}")
-    yield from hanging("    ", _agreement(found))
-    if found.answered:
-        yield from hanging("    ", _fits(found))
-        yield from _given_up(found)
-        for end in sorted(found.field):
-            yield from _answers(found, end)
-        yield ""
-        yield from _side_by_side(found)
-    yield ""
-    yield from _assumed(found)
-    yield from hanging("    the cell: ", str(found.spec))
-    yield from hanging("    its run:  ", str(found.run.path))
 
 
 def _agreement(found: WhatIf) -> str:
@@ -99,55 +112,57 @@ def _assumed(found: WhatIf) -> Iterator[str]:
         said = ", ".join(f"{key} {value}" for key, value in options.items() if value is not True)
         switches = [key for key, value in options.items() if value is True]
         known = ", ".join([each for each in (said, *switches) if each])
-        yield from hanging(f"    {END_NAMES[end]} has ", f"{known or 'nothing but'}; the rest as Linux has it")
+        yield f"{END_NAMES[end]} has {known or 'nothing but'}; the rest as Linux has it"
     for number, path in enumerate(found.inputs.paths, 1):
         losses = sum(dead.losses for way in path.ways for dead in way.dead) + sum(len(way.lost) for way in path.ways)
         rate = "no rate" if path.rate_bit_s is None else in_short(path.rate_bit_s, "bit/s")
         text = f"round trip {in_short(path.round_trip_ns / 1e9, 's')}, {rate}, {counted(losses, 'packet')} lost"
-        yield from hanging(f"    path {number} has ", text)
+        yield f"path {number} has {text}"
     if held := found.inputs.held:
         text = (
             f"{counted(held, 'message')} went as an acknowledgement came or a timer expired: taken as due just before"
         )
-        yield from hanging("    ", text)
+        yield text
     if late := found.inputs.by_pattern:
         text = f"{counted(late, 'message')} went later than the pattern of the others: taken as due by the pattern"
-        yield from hanging("    ", text)
+        yield text
     if found.answered:
         draws = len({variant.draw for variant in found.changed})
         text = f"HEARTBEATs go at random instants: each number is the least to the most of {draws} draws of them"
-        yield from hanging("    ", text)
+        yield text
     if missing := [END_NAMES[end] for end in (0, 1) if not found.inputs.seen_from[end]]:
         text = f"what {missing[0]} sent and lost is not in the capture"
-        yield from hanging("    ", text)
+        yield text
     if unseen := found.guess.unseen:
         away = END_NAMES[1 - found.inputs.end]
         text = (
             f"{counted(len(unseen), 'packet')} of {away} taken as lost: the replay sends them, the capture lacks them"
         )
-        yield from hanging("    ", text)
+        yield text
     if found.known_until_s is not None:
         text = (
             f"nothing shows that the network came back after {in_short(found.known_until_s, 's')}: what would have "
             "been later is unknown, and the cell with the change has a network that never does"
         )
-        yield from hanging("    ", text)
+        yield text
     if found.unsure:
         text = "when the network came back is known between two packets only: it was tried early, late and in between"
-        yield from hanging("    ", text)
+        yield text
 
 
-def _side_by_side(found: WhatIf) -> Iterator[str]:
-    """The events that are not plain data or its acknowledgement: capture, replay, and with the change."""
+def _side_by_side(found: WhatIf) -> tuple[list[str], tuple[tuple[str, ...], ...]]:
+    """The events that are not plain data or its acknowledgement, a row each: capture, replay, and with the change.
+    Before them what they leave out.
+    """
     later = [{event.key: at for event, at in variant.match.pairs} for variant in found.changed]
     known_s = OPEN if found.known_until_s is None else found.known_until_s
-    rows = [
+    events = [
         (event, (event.time_ns, at, tuple(each.get(event.key) for each in later)))
         for event, at in found.match.pairs
         if event.key[1] not in USUAL or (event.key[1] == "DATA" and event.key[3])
     ]
-    together = [list(group) for _, group in itertools.groupby(rows, key=lambda row: (*row[0].key[:2], row[1]))]
-    yield f"    {'':<28}{'capture':>10}{'replay':>10}{'changed':>18}"
+    together = [list(group) for _, group in itertools.groupby(events, key=lambda row: (*row[0].key[:2], row[1]))]
+    rows: list[tuple[str, ...]] = [("", "capture", "replay", "changed")]
     for group in together[:MOST_ROWS]:
         text = group[0][0].text
         if len(group) > 1:
@@ -155,10 +170,9 @@ def _side_by_side(found: WhatIf) -> Iterator[str]:
             text = text.replace(" again", f" to {last} again")
         was, again, changed = group[0][1]
         unknown = max(was, again or 0, *(each or 0 for each in changed)) / 1e9 > known_s
-        then = "unknown" if unknown else _times(changed)
-        yield f"    {text:<28}{_time(was):>10}{_time(again):>10}{then:>18}"
-    if len(together) > MOST_ROWS:
-        yield f"    ... {counted(len(together) - MOST_ROWS, 'more event')} (--json has all)"
+        rows.append((text, _time(was), _time(again), "unknown" if unknown else _times(changed)))
+    more = len(together) - MOST_ROWS
+    return ([f"the first {MOST_ROWS} of {len(together)} events (--json has all)"] if more > 0 else []), tuple(rows)
 
 
 def _time(at_ns: int | None) -> str:
@@ -183,13 +197,13 @@ def _answers(found: WhatIf, end: int) -> Iterator[str]:
     stalls = sorted(field.stalls, key=lambda stall: -stall.wait_s)
     shown = [stall for stall in stalls if stall.wait_s >= OUTAGE_S][:MOST_STALLS] or stalls[:MOST_WAITS]
     for stall in sorted(shown, key=lambda stall: stall.sent_s):
-        yield from hanging("    \u2022 ", stall_text(who, stall, courses, replays, whole=whole))
+        yield stall_text(who, stall, courses, replays, whole=whole)
     if more := len(stalls) - len(shown):
-        yield from hanging("    \u2022 ", f"{counted(more, 'shorter wait')} of {who}: --json has all")
+        yield f"{counted(more, 'shorter wait')} of {who}: --json has all"
     up_s, ups = field.up_s or 0.0, sorted(course.up_s or 0.0 for course in courses)
     if end == found.inputs.end and any(abs(each - up_s) > max(LIKE_S, LIKE * up_s) for each in ups):
         text = f"the association would have been up after {_spread(ups)}, not {in_short(up_s, 's')}"
-        yield from hanging("    \u2022 ", text)
+        yield text
     if not whole:
         return
     waits = sorted(course.longest_wait_s for course in courses)
@@ -199,14 +213,12 @@ def _answers(found: WhatIf, end: int) -> Iterator[str]:
         text = (
             f"the longest wait of what {who} sent for an acknowledgement: {longest}; {_spread(waits)} with the change"
         )
-        yield from hanging("    \u2022 ", text)
+        yield text
     for name, text in (("sent_again", "chunks sent again"), ("needless", "of them without need"),
                        ("expiries", "expiries of T3")):  # fmt: skip
         was, changed = getattr(field, name), [getattr(course, name) for course in courses]
         if was or any(changed):
-            yield from hanging(
-                "    \u2022 ", f"{text} by {who}: {was} in the capture; {_range(changed)} with the change"
-            )
+            yield f"{text} by {who}: {was} in the capture; {_range(changed)} with the change"
 
 
 def _given_up(found: WhatIf) -> Iterator[str]:
@@ -218,10 +230,10 @@ def _given_up(found: WhatIf) -> Iterator[str]:
         was_text = "not given up" if not at_s else f"given up at {in_short(at_s[end], 's')}"
         if found.known_until_s is not None and None in ended:
             text = f"the association was {was_text}; whether and when with the change is unknown"
-            yield from hanging("    \u2022 ", text)
+            yield text
             return
         kept = sum(at is None for at in ended)
-        yield from hanging("    \u2022 ", f"the association was {was_text}; {_ended(ended, kept)}")
+        yield f"the association was {was_text}; {_ended(ended, kept)}"
 
 
 def _ended(ended: Sequence[float | None], kept: int) -> str:
