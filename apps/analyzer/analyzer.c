@@ -11,9 +11,11 @@
 #include "decode.h"
 #include "checksum.h"
 #include "analyzer.h"
+#include "association.h"
 #include "copies.h"
 #include "filter.h"
 #include "flow.h"
+#include "icmp.h"
 #include "identity.h"
 #include "mappings.h"
 #include "quic.h"
@@ -56,7 +58,7 @@ static struct nwa *make(uint32_t count, uint32_t wanted, uint32_t options)
 {
 	struct nwa *a = calloc(1, sizeof(*a));
 	struct map *maps[] = {&a->paths,      &a->tcp,	   &a->sctp,	     &a->tags,
-			      &a->flow_paths, &a->tunnels, &a->conversations};
+			      &a->flow_paths, &a->tunnels, &a->conversations, &a->peers};
 	uint64_t salt = 0;
 
 	if (!a)
@@ -116,6 +118,11 @@ struct nwa *nwa_open_memory(const struct memory_file *files, uint32_t count, uin
 	for (uint32_t i = 0; a && i < count && !a->error[0]; i++)
 		(void)source_open(a, i, "memory", &files[i]);
 	return a;
+}
+
+bool nwa_join(struct nwa *a, uint16_t port, uint32_t tag, uint16_t other_port, uint32_t other_tag)
+{
+	return association_join(a, &(struct tag_pair){{port, other_port}, {tag, other_tag}});
 }
 
 /* The file with the earliest next record; at equal times the first file. NWA_NONE: all are at their end. */
@@ -225,6 +232,7 @@ static __attribute__((noinline)) void take_other(struct nwa *a, const struct pac
 {
 	conversation_count(a, p, path, path_direction, whole, f);
 	if (whole) {
+		icmp_take(a, p);
 		datagram_take(a, p, path, path_direction);
 		quic_take(a, p, path, path_direction);
 	}
@@ -385,5 +393,7 @@ void nwa_close(struct nwa *a)
 	map_free(&a->flow_paths);
 	map_free(&a->tunnels);
 	map_free(&a->conversations);
+	map_free(&a->peers);
+	free(a->pairs);
 	free(a);
 }

@@ -30,6 +30,33 @@ static void learn_tag(struct nwa *a, struct flow *f, uint8_t direction, uint32_t
 		a->out_of_memory = true;
 }
 
+bool association_join(struct nwa *a, const struct tag_pair *pair)
+{
+	struct tag_pair *all = realloc(a->pairs, (a->pair_count + 1) * sizeof(*all));
+
+	if (!all)
+		return false;
+	a->pairs = all;
+	all[a->pair_count] = *pair;
+	for (uint32_t end = 0; end < 2; end++)
+		if (!map_put(&a->peers, tag_key(pair->port[!end], pair->port[end], pair->tag[end]),
+			     a->pair_count << 1 | end))
+			return false;
+	a->pair_count++;
+	return true;
+}
+
+/* The other end's tag, where nwa_join() told it. */
+static void learn_peer(struct nwa *a, struct flow *f, uint8_t direction)
+{
+	const struct half *receiver = &f->half[!direction];
+	uint64_t key = tag_key(f->port[direction], f->port[!direction], receiver->tag);
+	uint32_t value;
+
+	if (!f->half[direction].tag_known && map_get(&a->peers, key, &value))
+		learn_tag(a, f, !direction, a->pairs[value >> 1].tag[!(value & 1)]);
+}
+
 /* The ports on this path now belong to this flow: for packets of unknown tag, and to recognise a restart. */
 static void learn_path(struct nwa *a, struct flow *f, uint32_t path, uint8_t path_direction,
 		       uint8_t direction)
@@ -247,8 +274,10 @@ struct flow *association_of(struct nwa *a, const struct packet *p, uint32_t path
 			if (!f)
 				return NULL;
 		}
-		if (hint->tag)
+		if (hint->tag) {
 			learn_tag(a, f, *direction, hint->tag);
+			learn_peer(a, f, *direction);
+		}
 	}
 	if (answer && hint->has_init_tag && !f->talked)
 		take_answer(a, f, *direction, hint);

@@ -25,4 +25,7 @@ struct association_hint {
 struct flow *association_of(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,
 			    const struct association_hint *hint, uint8_t *direction);
 
+/* See nwa_join(). */
+bool association_join(struct nwa *a, const struct tag_pair *pair);
+
 #endif

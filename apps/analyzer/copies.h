@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recognises packets that a capture holds twice: captured at a mirror port in both directions, or before
- * and after a router.
+ * Recognises packets that a capture holds several times: captured at a mirror port in both directions, before
+ * and after a router, or at several interfaces of one host.
  */
 #ifndef ANALYZER_COPIES_H
 #define ANALYZER_COPIES_H

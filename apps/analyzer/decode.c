@@ -17,6 +17,7 @@ enum {
 	NEXT_HIP = 139,
 	NEXT_SHIM6 = 140,
 };
+enum { OPTION_PAD1 = 0, OPTION_JUMBO = 0xc2 };
 
 /*
  * Cuts what follows the IP packet (Ethernet padding). `whole`: the IP packet's length by its own word. One
@@ -155,8 +156,36 @@ static bool ipv6_extensions(struct packet *p, struct cursor *c, uint8_t next)
 	}
 }
 
+/* The length in a hop-by-hop header of a jumbogram (RFC 2675 2); 0: there is none. */
+static uint32_t jumbo_bytes(const struct cursor *c)
+{
+	const uint8_t *header = c->at + IPV6_HEADER;
+	uint32_t end, at = 2;
+
+	if (c->at[6] != NEXT_HOP_BY_HOP || c->captured < IPV6_HEADER + 8)
+		return 0;
+	end = (header[1] + 1u) * 8;
+	if (end > c->captured - IPV6_HEADER)
+		end = c->captured - IPV6_HEADER;
+	while (at + 2 <= end) {
+		if (header[at] == OPTION_PAD1) {
+			at++;
+			continue;
+		}
+		if (header[at] == OPTION_JUMBO && header[at + 1] == 4 && at + 6 <= end) {
+			uint32_t bytes = get_be32(header + at + 2);
+
+			return bytes > UINT16_MAX ? bytes : 0;
+		}
+		at += header[at + 1] + 2u;
+	}
+	return 0;
+}
+
 static bool ipv6(struct packet *p, struct cursor *c)
 {
+	uint32_t jumbo;
+
 	uint8_t next;
 
 	p->kind = PACKET_IPV6;
@@ -168,6 +197,9 @@ static bool ipv6(struct packet *p, struct cursor *c)
 	p->ip_bytes = IPV6_HEADER + (uint32_t)get_be16(c->at + 4);
 	if (p->ip_bytes == IPV6_HEADER && c->length > IPV6_HEADER && c->at[6] == PROTOCOL_TCP)
 		p->ip_bytes = c->length; /* TSO, as above */
+	jumbo = p->ip_bytes == IPV6_HEADER ? jumbo_bytes(c) : 0;
+	if (jumbo && jumbo <= UINT32_MAX - IPV6_HEADER)
+		p->ip_bytes += jumbo;
 	p->tos = (uint8_t)(get_be16(c->at) >> 4);
 	p->hop_limit = c->at[7];
 	p->from = address_v6(c->at + 8);

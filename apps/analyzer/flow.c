@@ -26,11 +26,38 @@ uint8_t path_direction_of(const struct packet *p, uint8_t by_address)
 	return turned_by_ports(p) ? 1 : by_address;
 }
 
+static uint64_t path_key(const struct nwa *a, const struct address *from, const struct address *to)
+{
+	bool swap = address_less(to, from);
+	const struct address *low = swap ? to : from, *high = swap ? from : to;
+	uint64_t key = map_mix(low->high ^ a->paths.salt) + low->low;
+
+	key = map_mix(key) ^ map_mix(high->high + a->paths.salt);
+	return map_mix(key + high->low);
+}
+
+uint32_t path_find(const struct nwa *a, const struct address *from, const struct address *to,
+		   uint8_t *direction)
+{
+	uint8_t ends[2][16];
+	uint32_t path;
+
+	address_store(ends[0], from);
+	address_store(ends[1], to);
+	for (uint64_t key = path_key(a, from, to); map_get(&a->paths, key, &path); key++) {
+		const struct nwa_path *row = table_row(&a->tables[nwa_table_paths], path);
+
+		*direction = __builtin_memcmp(row->a, ends[0], 16) != 0;
+		if (!__builtin_memcmp(*direction ? row->b : row->a, ends[0], 16) &&
+		    !__builtin_memcmp(*direction ? row->a : row->b, ends[1], 16))
+			return path;
+	}
+	return NWA_NONE;
+}
+
 uint32_t path_find_or_add(struct nwa *a, const struct packet *p, uint8_t *direction)
 {
 	struct table *t = &a->tables[nwa_table_paths];
-	bool swap = address_less(&p->to, &p->from);
-	const struct address *low = swap ? &p->to : &p->from, *high = swap ? &p->from : &p->to;
 	struct nwa_path *row;
 	uint64_t key;
 	uint32_t path;
@@ -51,10 +78,7 @@ uint32_t path_find_or_add(struct nwa *a, const struct packet *p, uint8_t *direct
 		goto found;
 	}
 	address_store(from, &p->from);
-	key = map_mix(low->high ^ a->paths.salt) + low->low;
-	key = map_mix(key) ^ map_mix(high->high + a->paths.salt);
-	key = map_mix(key + high->low);
-	for (;; key++) { /* two pairs of one hash: the next key */
+	for (key = path_key(a, &p->from, &p->to);; key++) { /* two pairs of one hash: the next key */
 		uint8_t to[16];
 
 		if (!map_get(&a->paths, key, &path))
@@ -223,7 +247,7 @@ void flow_count(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 	if (!row->packets[d] || p->time_ns > row->last_ns[d])
 		row->last_ns[d] = p->time_ns;
 	flow->copies[d] += !!(p->marks & NWA_MARK_COPY);
-	row->packets[d] += 1 + f->more_packets;
+	row->packets[d]++;
 	row->ip_bytes[d] += p->ip_bytes + f->more_ip_bytes;
 	row->frame_bytes[d] += p->frame_bytes + f->more_frame_bytes;
 	row->data_packets[d] += f->data_chunks > 0;

@@ -10,6 +10,9 @@
 
 /* The packet's path (row number; a new one for a new address pair) and its direction on it. */
 uint32_t path_find_or_add(struct nwa *a, const struct packet *p, uint8_t *direction);
+/* The path between two addresses and the direction from the first; NWA_NONE: no packet was on it. */
+uint32_t path_find(const struct nwa *a, const struct address *from, const struct address *to,
+		   uint8_t *direction);
 /*
  * The packet's direction on its path once a fragmented datagram is whole. Between equal addresses the ports
  * decide: the fragment alone did not show them.

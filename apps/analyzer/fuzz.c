@@ -76,7 +76,7 @@ static void check_totals(const struct nwa *a)
 	for (uint64_t i = 0; i < n; i++) {
 		if (packet[i].flow == NWA_NONE)
 			continue;
-		count++;
+		count += !(packet[i].marks & NWA_MARK_FRAGMENT) || packet[i].marks & NWA_MARK_REASSEMBLED;
 		ip_bytes += packet[i].ip_bytes;
 		payload += packet[i].payload_bytes;
 		fresh += packet[i].new_bytes;

@@ -20,9 +20,10 @@
 #ifndef NETWARP_ANALYZER_H
 #define NETWARP_ANALYZER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-#define NWA_ABI	    12
+#define NWA_ABI	    13
 #define NWA_UNKNOWN INT64_MIN
 #define NWA_NONE    UINT32_MAX
 
@@ -53,6 +54,8 @@ typedef uint8_t nwa_b1;
 	F(u8, fragments)    /* IP fragments */                                                               \
 	F(u8, joined)	    /* ... of datagrams that became whole; the others belong to no flow */           \
 	F(u8, reassembled)  /* datagrams that became whole */                                                \
+	F(u8, set_back_ns)  /* NWA_GO_ON: by how much its clock was set back at least, in all */              \
+	F(i8, set_back_at_ns) /* when last, as its times go on; 0: never */                                  \
 	F(u8, untimed)	    /* records without a time: that of the record before stands in */                \
 	F(u8, unseen_bytes) /* SCTP: bytes behind the last chunk header that was captured (snaplen) */       \
 	F(u8, copies)	    /* packets captured a second time: see NWA_MARK_COPY */                          \
@@ -341,6 +344,20 @@ typedef uint8_t nwa_b1;
 	F(u1, type)   /* of the chunk */                                                                     \
 	F(u1, direction)
 
+/* one row an ICMP or ICMPv6 error that quotes a packet of a TCP connection or SCTP association (RFC 792, 4443) */
+#define NWA_ICMP_ERROR(F, P, B)                                                                              \
+	F(i8, time_ns)                                                                                       \
+	B(source) /* who sent the error */                                                                   \
+	F(u4, flow)                                                                                          \
+	F(u4, packet)                                                                                        \
+	F(u4, path)   /* of the quoted packet */                                                             \
+	F(u4, number) /* of the quoted packet: TCP's sequence number, SCTP's verification tag */             \
+	F(u4, mtu)    /* of "fragmentation needed" and "packet too big"; 0: unknown */                       \
+	F(u1, family) /* 4 or 6 */                                                                           \
+	F(u1, type)                                                                                          \
+	F(u1, code)                                                                                          \
+	F(u1, direction) /* of the quoted packet in its flow */
+
 /* one row for each MPTCP option about the connection (RFC 8684 3): all but DSS without DATA_FIN */
 #define NWA_MPTCP_OPTION(F, P, B)                                                                            \
 	F(i8, time_ns)                                                                                       \
@@ -381,7 +398,8 @@ typedef uint8_t nwa_b1;
 	T(causes, cause, NWA_CAUSE)                                                                          \
 	T(mptcp_options, mptcp_option, NWA_MPTCP_OPTION)                                                     \
 	T(datagrams, datagram, NWA_DATAGRAM)                                                                 \
-	T(quic, quic, NWA_QUIC)
+	T(quic, quic, NWA_QUIC)                                                                              \
+	T(icmp_errors, icmp_error, NWA_ICMP_ERROR)
 
 #define NWA_F(type, name) nwa_##type name;
 #define NWA_P(type, name) nwa_##type name[2];
@@ -408,7 +426,7 @@ enum nwa_mark {
 	NWA_MARK_TUNNEL =
 	    256, /* in a tunnel: all numbers are those of the packet within, frame_bytes apart */
 	/* captured a second time (a mirror port, before and after a router): equal but for the hop limit and
-	 * the transport's checksum, and, where IPv4 numbers it, within 100 ms, else within 1 ms */
+	 * the transport's checksum: copies.c */
 	NWA_MARK_COPY = 512
 };
 
@@ -449,6 +467,7 @@ enum nwa_open_option {
 	    1,	      /* verify TCP checksums and SCTP CRC32c; a bad packet is counted, not interpreted */
 	NWA_SORT = 2, /* each file's records in the order of time; the file is held in memory */
 	NWA_LEAVE_COPIES = 4, /* packets captured a second time belong to no flow */
+	NWA_GO_ON = 16,	      /* where a file's clock was set back its times go on: see set_back_ns */
 	NWA_UNFINISHED = 8    /* a TCP checksum that is left to the network card counts as right */
 };
 
@@ -475,6 +494,11 @@ NWA_API const char *nwa_describe(uint32_t table, uint32_t *row_bytes, uint32_t *
  */
 NWA_API struct nwa *nwa_open(const char *const *files, uint32_t count, uint32_t wanted, uint32_t options,
 			     const char *filter, int32_t stop_fd);
+/*
+ * Before reading: the end with `port` chose `tag`, the one with `other_port` chose `other_tag`, of one SCTP
+ * association whose handshake the capture lacks. false: no memory.
+ */
+NWA_API bool nwa_join(struct nwa *a, uint16_t port, uint32_t tag, uint16_t other_port, uint32_t other_tag);
 /* Read up to `packets` records (0: all). 1: there is more; 0: the end; -1: see nwa_error. */
 NWA_API int nwa_read(struct nwa *a, uint64_t packets);
 /* A table's rows: valid until the next nwa_read, nwa_clear or nwa_close. */

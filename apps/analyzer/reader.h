@@ -67,12 +67,26 @@ struct flow {
 	bool established; /* TCP: a SYN of each end was acknowledged, or the capture began later */
 };
 
+/* SCTP: the tags of the two ends of an association, by end; see nwa_join(). */
+struct tag_pair {
+	uint16_t port[2];
+	uint32_t tag[2];
+};
+
 /* A recent packet: an equal one is the same packet captured again (copies.h). */
 struct recent {
 	uint64_t hash;
 	int64_t time_ns;
+	uint8_t hop_limit;
+	uint8_t times; /* captured so far */
 };
-enum { RECENT_PACKETS = 1024 }; /* 2^10: copies.c takes the upper 10 bits of the hash as index */
+/* How often packets from one address to another were captured. */
+struct times_captured {
+	bool packets;	 /* any that a host cannot have sent twice so soon */
+	uint8_t most;	 /* of those */
+	uint8_t several; /* of those, came more than once */
+};
+enum { RECENT_BITS = 12, RECENT_PACKETS = 1 << RECENT_BITS };
 
 struct sorted;
 
@@ -81,6 +95,7 @@ struct file {
 	struct record record;
 	bool there;	      /* .record holds the next packet; false: the file is at its end */
 	int64_t before_ns;    /* time of the record before it */
+	int64_t ahead_ns;     /* NWA_GO_ON: what is added to the times of its records */
 	uint32_t *interfaces; /* rows of its interfaces in the table `interfaces` */
 	uint32_t interface_count;
 	struct sorted *sorted; /* NWA_SORT: all records of the file; else NULL */
@@ -107,10 +122,14 @@ struct nwa {
 	struct map flow_paths;	       /* flow, path -> row */
 	struct address last_a, last_b; /* address pair of last_path, looked up first */
 	uint32_t last_path;
-	struct map tunnels;	  /* path, kind -> row */
-	struct map conversations; /* path, ports or protocol -> row */
-	uint16_t last_number;	  /* IPv4 identification of the packet before */
-	struct recent *recent;	  /* RECENT_PACKETS, by hash */
+	struct map peers; /* ports and verification tag of a packet -> index in pairs, and its end */
+	struct tag_pair *pairs;
+	uint32_t pair_count;
+	struct map tunnels;			   /* path, kind -> row */
+	struct map conversations;		   /* path, ports or protocol -> row */
+	uint16_t last_number;			   /* IPv4 identification of the packet before */
+	struct recent *recent;			   /* RECENT_PACKETS, by hash */
+	struct times_captured times_captured[256]; /* by a hash of the addresses */
 	bool out_of_memory;
 	char error[256];
 };

@@ -66,6 +66,23 @@ static void end_source(struct nwa *a, uint32_t source)
 			       &file->capture.interfaces[i]);
 }
 
+/* Records out of order by more than any buffer holds are of a clock that was set back. */
+static const int64_t SET_BACK_NS = 50000000;
+
+static void go_on(struct file *file, struct nwa_source *row)
+{
+	int64_t time_ns = (int64_t)((uint64_t)file->record.time_ns + (uint64_t)file->ahead_ns);
+
+	if (row->packets && time_ns < file->before_ns && file->before_ns - time_ns > SET_BACK_NS) {
+		row->set_back_ns += (uint64_t)file->before_ns - (uint64_t)time_ns;
+		file->ahead_ns =
+		    (int64_t)((uint64_t)file->ahead_ns + (uint64_t)file->before_ns - (uint64_t)time_ns);
+		time_ns = file->before_ns;
+		row->set_back_at_ns = time_ns;
+	}
+	file->record.time_ns = time_ns;
+}
+
 void source_advance(struct nwa *a, uint32_t source)
 {
 	struct file *file = &a->files[source];
@@ -85,6 +102,8 @@ void source_advance(struct nwa *a, uint32_t source)
 		end_source(a, source);
 		return;
 	}
+	if (a->options & NWA_GO_ON)
+		go_on(file, row);
 	row->untimed += file->record.untimed;
 	row->file_bytes = file->capture.stream.taken;
 	if (row->packets && file->record.time_ns < file->before_ns)

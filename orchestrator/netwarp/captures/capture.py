@@ -15,7 +15,8 @@ from .native import CHECKSUMS, UNFINISHED, Bools, CoreHandle, Ints, Rows
 
 TOTAL_TABLES = ("sources", "interfaces", "paths", "flows", "flow_paths", "tunnels", "conversations")
 # The tables kept unless others are asked for: all but `identities`, `datagrams` and `quic`
-ROW_TABLES = ("packets", "segments", "chunks", "sacks", "blocks", "inits", "addresses", "causes", "mptcp_options")
+ROW_TABLES = ("packets", "segments", "chunks", "sacks", "blocks", "inits", "addresses", "causes", "mptcp_options",
+              "icmp_errors")  # fmt: skip
 CLEAR_NS = 1_000_000  # Of a shorter round trip a host's own times are as large a part as the way
 NEAR = 0.25  # A capture point nearer than this share of the round trip to one end counts as at that end
 # Nothing outstanding for so long (TCP: and two round trips): neither pacing nor an own queue holds data back so
@@ -52,6 +53,7 @@ class Capture:
     mptcp_options: Rows
     datagrams: Rows
     quic: Rows
+    icmp_errors: Rows
 
     @property
     def first_ns(self) -> int:

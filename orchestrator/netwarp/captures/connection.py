@@ -14,6 +14,7 @@ import numpy as np
 
 from ..core.wire import SCTP
 from .capture import Capture, FlowOrder, address_text, take_rows
+from .icmp import icmp_events
 from .native import Bools, Ints, Rows
 from .stream import CapturedStream, FlowBins
 from .time_sequence import progress_series
@@ -156,12 +157,14 @@ Series = tuple[Any, Any]  # Times (s from the file's first packet) and values: a
 class Connection:
     """A TCP connection or SCTP association of a capture's summary.
 
-    facts: the keys of `flows[]` in docs/analyze.md up to `paths`. row: its row in the flow table. totals, events,
+    facts: the keys of `flows[]` in docs/analyze.md up to `paths`. row: its row in the flow table. capture_s: when the
+    capture ends, s from its first packet. totals, events,
     tables (rows): results of the protocol's own analyser (docs/metrics.md). make_series: computes `series`.
     """
 
     facts: dict[str, Any]
     row: int
+    capture_s: float
     totals: Mapping[str, Any]
     events: Sequence[Mapping[str, Any]]
     tables: Mapping[str, Sequence[Mapping[str, Any]]]
@@ -323,7 +326,11 @@ class Connections(Sequence[Connection]):
         totals, events, tables, series = (
             _analysis(stream.capture, row, stream.t0_ns) if place < self.detailed else ({}, (), {}, dict)
         )
+        if place < self.detailed and len(errors := icmp_events(stream.capture, row, stream.t0_ns)):
+            totals = {**totals, "icmp_errors": len(errors)}
+            events = sorted([*events, *errors], key=lambda event: float(event["t_s"]))
         return Connection(
+            capture_s=stream.duration_s,
             facts=facts,
             row=row,
             totals=totals,
@@ -360,6 +367,7 @@ def _analysis(
             lambda: progress_series(capture, flow, way, start_ns) | analyze_tcp(capture, flow, t0_ns=start_ns).series,
         )
     from .sctp import analyze_sctp
+    from .sctp.opening import opening_of
     from .sctp.tables import of_the_data
 
     association = analyze_sctp(capture, flow, t0_ns=start_ns)
@@ -370,6 +378,7 @@ def _analysis(
         events = events + [event | {"data_of": other.from_} for event in of_the_data(other, start_ns)]
         events.sort(key=lambda event: float(event["t_s"]))
     about = {"data_direction": way, "point": association.point, "ending": association.ended}
+    about |= opening_of(association, start_ns)
     return (
         about | totals,
         events,

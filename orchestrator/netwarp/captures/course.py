@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core.numbers import given, in_short, percent
-from ..core.units import counted, counted_of
+from ..core.units import counted
 from .connection import Connection
 from .findings import totals_of
 
@@ -41,21 +41,32 @@ def _opening(connection: Connection) -> Iterator[Moment]:
     if connection.protocol != "sctp":
         yield from _tcp_opening(connection)
         return
-    inits, up = _of(connection, "INIT"), _of(connection, "COOKIE ACK")
+    totals = connection.totals
+    first = "data" if not totals.get("data_direction") else "back"
+    inits = [event for event in _of(connection, "INIT") if event["direction"] == first]
     if not inits:
         yield Moment(float(connection.facts["start_s"]), "the capture begins; the association was up already")
         return
     start_s = float(inits[0]["t_s"])
     text = f"{connection.ends[0]} asks for an association"
+    if totals["inits_back"]:
+        text += f", and {connection.ends[1]} for the same at the same time"
     if len(inits) > 1:
         gaps = [in_short(b["t_s"] - a["t_s"], "s") for a, b in itertools.pairwise(inits)]
         text += f", with {len(inits)} INITs ({_some(gaps)} apart)"
-    echoes = _of(connection, "COOKIE ECHO")
-    if len(echoes) > 1:
-        text += f" and {len(echoes)} COOKIE ECHOs"
-    yield Moment(start_s, text if up else f"{text}: it never came up")
-    if up:
-        yield Moment(float(up[0]["t_s"]), f"the association is up, after {in_short(up[0]['t_s'] - start_s, 's')}")
+    if totals["cookie_echos"] > 1:
+        text += f" and {totals['cookie_echos']} COOKIE ECHOs"
+    if totals["unseen_end"] is not None:
+        text += f"; no packet of {connection.ends[totals['unseen_end']]} is in this capture"
+    elif totals["up_s"] is None:
+        text += ": it never came up"
+    yield Moment(start_s, text)
+    if totals["up_s"] is not None:
+        text = f"the association is up, after {in_short(totals['up_s'] - start_s, 's')}"
+        shown = (
+            "" if totals["up_by"] == "COOKIE ACK" else f": {totals['up_by']} shows it, the capture has no COOKIE ACK"
+        )
+        yield Moment(float(totals["up_s"]), text + shown)
     for event in _of(connection, "restart"):
         yield Moment(float(event["t_s"]), f"it restarts the association of flow {event['restart_of']} (RFC 9260 5.2)")
 
@@ -95,6 +106,7 @@ def _faults(connection: Connection) -> Iterator[Moment]:
                 expiries.setdefault((who, str(event["path"])), []).append(float(event["t_s"]))
             case "first retransmission on another path":
                 elsewhere.add((who, round(event["t_s"] - event["after_s"], 6)))
+    yield from _icmp(connection)
     for (who, path), rows in stalls.items():
         mine = expiries.get((who, path), [])
         alike, others = _alike(list(_groups(rows)))
@@ -119,6 +131,18 @@ def _faults(connection: Connection) -> Iterator[Moment]:
         if ended_again and length_s >= STALL_S:
             text = f"no data from {connection.ends[direction]} for {in_short(length_s, 's')}, until a retransmission"
             yield Moment(begin_s, text)
+
+
+def _icmp(connection: Connection) -> Iterator[Moment]:
+    """ICMP errors, equal ones of one host together."""
+    alike: dict[tuple[str, str, int], list[Event]] = {}
+    for event in _of(connection, "icmp"):
+        alike.setdefault((event["from"], event["error"], event["direction"]), []).append(event)
+    for (host, error, direction), events in alike.items():
+        first, last = float(events[0]["t_s"]), float(events[-1]["t_s"])
+        size = f", at most {events[0]['mtu_bytes']} B" if "mtu_bytes" in events[0] else ""
+        text = f"{host} answers {connection.ends[direction]} by ICMP: {error}{size}"
+        yield Moment(first, text + (f" ({len(events)} times, the last at {_at(last)})" if len(events) > 1 else ""))
 
 
 def _groups(rows: Sequence[Event]) -> Iterator[list[Event]]:
@@ -198,7 +222,11 @@ def _ending(connection: Connection) -> Iterator[Moment]:
     if not aborts and shutdowns:
         yield Moment(float(shutdowns[0]["t_s"]), "it is closed in order")
     if not aborts and not shutdowns:
-        yield Moment(end_s, "the capture ends; nothing closed it")
+        goes_on_s = connection.capture_s - end_s
+        text = "the capture ends; nothing closed it"
+        if goes_on_s >= STALL_S:
+            text = f"its last packet: the capture goes on for {in_short(goes_on_s, 's')} without one; nothing closed it"
+        yield Moment(end_s, text)
 
 
 def network_part(connection: Connection) -> Iterator[str]:
@@ -212,9 +240,10 @@ def network_part(connection: Connection) -> Iterator[str]:
         if not again or not sent:
             continue
         needless = int(totals.get("spurious_retransmitted_chunks") or 0)
-        text = f"{counted_of(int(again), int(sent), 'DATA chunk')} of {who} were sent again"
+        chunks = counted(int(totals["new_data_chunks"]), "DATA chunk")
+        text = f"{int(again)} of {counted(int(sent), 'transmission')} of {chunks} of {who} were retransmissions"
         if needless:
-            had = f"{counted_of(needless, int(again), 'chunk')} ({percent(needless / int(again))}) had arrived"
+            had = f"{needless} of them ({percent(needless / int(again))}) repeat what had arrived"
             text += f"; {had}: its acknowledgement was late, or lost"
         yield text
 

@@ -32,6 +32,8 @@ _NUMBERS = re.compile(r"(\d+(?:\s\d{3})*(?:\.\d+)?)(?:\s?([mun]?s)\b)?")
 UNITS = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 SLOW_S = 0.5  # An answer (to a SYN; to a request, minus the SYN's) is reported if it took at least this long
 SILENCE_S = 0.5
+SILENT_S = 5  # A connection's silence to the end of the capture is reported if it is so long,
+SILENT_TIMES = 3  # and so many times its longest pause
 # A pause that a retransmission ended is reported if it is at least this share of the connection's time (and long
 # enough)
 SILENCE_SHARE = 0.02
@@ -189,11 +191,15 @@ def _end(connection: Connection) -> Iterator[str]:
     for event in connection.events:
         if event.get("what") == "restart":
             yield f"restarts the association of flow {event['restart_of']} at {_at(event['t_s'])} (RFC 9260 5.2)"
-    inits = whats.count("INIT")
+    icmp = _icmp(connection)
+    inits = int(connection.totals.get("inits") or 0)
+    crossed = bool(connection.totals.get("inits_back"))
     answered = all(counts["packets"] for counts in connection.directions)
     unseen = connection.totals.get("unseen_end")
     if unseen is not None:
         yield f"no packet of {connection.ends[unseen]} is in this capture: what it received and answered is unknown"
+    elif icmp and not answered:
+        yield icmp
     elif not answered and (inits or connection.totals.get("syn_s") is not None):
         yield f"nothing answered {counted(inits, 'INIT') if inits else counted(again + 1, 'SYN')}"
     elif again and (answers := int(connection.totals.get("syn_ack_packets") or 0)):
@@ -203,6 +209,41 @@ def _end(connection: Connection) -> Iterator[str]:
         yield f"the handshake took {counted(int(connection.totals['syn_ack_packets']), 'SYN+ACK')}"
     elif inits > 1:
         yield f"the handshake took {inits} INITs"
+    if icmp and answered:
+        yield icmp
+    if crossed:
+        yield "both ends asked for the association at the same time (RFC 9260 5.2.1)"
+    yield from _last_packet(connection)
+
+
+def _icmp(connection: Connection) -> str:
+    """The ICMP errors about a connection; "": none."""
+    events = [event for event in connection.events if event.get("what") == "icmp"]
+    if not events:
+        return ""
+    hosts = list(dict.fromkeys(str(event["from"]) for event in events))
+    words = list(dict.fromkeys(str(event["error"]) for event in events))
+    who = hosts[0] if len(hosts) == 1 else f"{len(hosts)} hosts"
+    of = connection.ends[events[0]["direction"]]
+    return (
+        f"{who} answered {of} with {counted(len(events), 'ICMP error')}, from {_at(events[0]['t_s'])} on: "
+        + ", ".join(words)
+    )
+
+
+def _last_packet(connection: Connection) -> Iterator[str]:
+    """Silence to the end of the capture, longer than any before, of an association that nothing closed: HEARTBEATs
+    would go on.
+    """
+    facts = connection.facts
+    end_s = facts["start_s"] + facts["duration_s"]
+    rest_s = connection.capture_s - end_s
+    if connection.protocol != "sctp" or any(facts["ended"]) or connection.totals.get("up_s") is None:
+        return
+    longest_s = max((length_s for _, _, length_s, _ in connection.silences), default=facts["duration_s"])
+    if rest_s >= SILENT_S and rest_s > SILENT_TIMES * longest_s:
+        goes_on = f"the capture goes on for {in_short(rest_s, 's')}, and nothing closed it"
+        yield f"its last packet is at {_at(end_s)}: {goes_on}"
 
 
 def _reset(connection: Connection, event: Mapping[str, Any], fins: int) -> Iterator[str]:

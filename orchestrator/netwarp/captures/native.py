@@ -19,14 +19,16 @@ import numpy.typing as npt
 from ..core.checkout import CHECKOUT
 from ..core.errors import CaptureError
 
-ABI = 12  # NWA_ABI of apps/analyzer/netwarp_analyzer.h, which these constants must equal
+ABI = 13  # NWA_ABI of apps/analyzer/netwarp_analyzer.h, which these constants must equal
 UNKNOWN = int(np.iinfo(np.int64).min)  # The value "not known" in any 64-bit signed column
 NONE = 0xFFFFFFFF  # The value "none" in any id column
-CHECKSUMS, SORT, LEAVE_COPIES, UNFINISHED = 1, 2, 4, 8
+CHECKSUMS, SORT, LEAVE_COPIES, UNFINISHED, GO_ON = 1, 2, 4, 8, 16
 MALLOPT_TRIM_THRESHOLD, MALLOPT_MMAP_THRESHOLD = -1, -3  # mallopt(3)
 LIBRARY_NAME = "libnetwarp_analyzer.so"
 LIBRARY_VARIABLE = "NETWARP_ANALYZER_LIBRARY"
 
+TagPair = tuple[tuple[int, int], tuple[int, int]]
+"""Port and verification tag of each end of an association."""
 Rows = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -85,6 +87,7 @@ def _loaded() -> tuple[ctypes.CDLL, bytes]:
         ("nwa_abi", u32, []),
         ("nwa_describe", ctypes.c_char_p, [u32, pointer, pointer, pointer]),
         ("nwa_open", pointer, [pointer, u32, u32, u32, ctypes.c_char_p, ctypes.c_int32]),
+        ("nwa_join", ctypes.c_bool, [pointer, ctypes.c_uint16, u32, ctypes.c_uint16, u32]),
         ("nwa_read", ctypes.c_int, [pointer, u64]),
         ("nwa_rows", pointer, [pointer, u32, pointer]),
         ("nwa_clear", None, [pointer]),
@@ -154,10 +157,11 @@ class CoreHandle:
         *,
         packet_filter: str | None = None,
         stop_fd: int | None = None,
+        associations: Sequence[TagPair] = (),
     ) -> None:
         """Open the files. `tables`: the row tables to keep beside the tables of totals (TOTAL_TABLES in capture.py).
         packet_filter: a filter in libpcap's language; other packets are skipped. stop_fd: reading ends when this
-        descriptor is readable.
+        descriptor is readable. associations: SCTP's, whose tags the capture shows in no handshake.
 
         Raises CaptureError: a file cannot be opened, is not a capture, or has a link type that is not supported.
         """
@@ -176,6 +180,9 @@ class CoreHandle:
         if self._open is None:
             raise CaptureError("the analyser has no memory")
         self._raise_error()
+        for (port, tag), (other_port, other_tag) in associations:
+            if not self._library.nwa_join(self._open, port, tag, other_port, other_tag):
+                raise CaptureError("the analyser has no memory")
 
     def __del__(self) -> None:
         if getattr(self, "_open", None):

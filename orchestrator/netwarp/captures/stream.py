@@ -10,8 +10,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..core.wire import SCTP
+from .association_tags import associations_in_two
 from .capture import ROW_TABLES, TOTAL_TABLES, Capture, take_rows
-from .native import CHECKSUMS, LEAVE_COPIES, NONE, SORT, UNKNOWN, CoreHandle, Floats, Ints, Rows, layouts
+from .capture_clock import was_set_back
+from .native import (
+    CHECKSUMS,
+    GO_ON,
+    LEAVE_COPIES,
+    NONE,
+    SORT,
+    UNKNOWN,
+    CoreHandle,
+    Floats,
+    Ints,
+    Rows,
+    TagPair,
+    layouts,
+)
 from .time_spans import rate_bit_s
 
 # A packet with its segment or chunks takes about 250 bytes as rows, and the same again while it is analysed
@@ -27,6 +43,7 @@ LONGEST = 5  # Silences kept per direction
 BINNED = (("new_bytes", "new_bytes"), ("retransmitted", "is_retransmission"))
 TWICE = 0.1  # A connection with at least this share of copies was captured twice: no network duplicates so many packets
 TWICE_PACKETS = 3
+NEARLY_HALF = 0.45  # The share that tells by itself, of however few packets
 Silence = tuple[float, float, bool]
 
 
@@ -67,6 +84,11 @@ class CapturedStream:
     bin_ns: int
     flows: dict[int, FlowBins]
 
+    @property
+    def duration_s(self) -> float:
+        """From the first packet to the last one of the file."""
+        return (int(self.capture.sources["last_ns"].max(initial=self.t0_ns)) - self.t0_ns) / 1e9
+
     def times_s(self) -> Floats:
         """The begin of each bin, in seconds from t0_ns, up to the bin with the last packet."""
         last_ns = int(self.capture.sources["last_ns"].max(initial=self.t0_ns))
@@ -91,16 +113,21 @@ def read_stream(
     at most so many packets (None: always). packet_filter, stop_fd: see CoreHandle.
 
     Memory grows with `keep`, with the number of flows and paths, and with gaps in what they sent, not with packets. A
-    file whose records are out of order is read a second time, sorted (if it has at most PACKETS_IN_MEMORY packets, or
-    keep is None). A file that holds a connection twice is read a second time without the copies. A pipe is read once.
+    file is read a second time, a pipe is not: with times that go on, if its clock was set back; sorted, if its records
+    are out of order (and it has at most PACKETS_IN_MEMORY packets, or keep is None); without copies, if it holds
+    packets several times; with the tags that belong together, if it begins amid an SCTP association of several paths.
     Raises CaptureError naming the file.
     """
     options = CHECKSUMS if checksums else 0
     stream = _read(files, options, keep, part_packets, packet_filter, stop_fd)
-    again = _corrections(stream.capture, sort_all=keep is None)
-    if not again or not all(map(os.path.isfile, files)):
+    if not all(map(os.path.isfile, files)):
         return stream
-    return _read(files, options | again, keep, part_packets, packet_filter, None)
+    if again := _corrections(stream.capture, sort_all=keep is None):
+        options |= again
+        stream = _read(files, options, keep, part_packets, packet_filter, None)
+    if (stream.capture.flows["protocol"] == SCTP).any() and (pairs := associations_in_two(stream.capture)):
+        stream = _read(files, options, keep, part_packets, packet_filter, None, pairs)
+    return stream
 
 
 def _corrections(capture: Capture, *, sort_all: bool) -> int:
@@ -108,11 +135,12 @@ def _corrections(capture: Capture, *, sort_all: bool) -> int:
     sources, flows = capture.sources, capture.flows
     options = 0
     if sources["backwards"].any() and (sort_all or sources["packets"].sum() <= PACKETS_IN_MEMORY):
-        options |= SORT
+        options |= GO_ON if was_set_back(capture) else SORT
     if sources["copies"].any():
         packets = np.bincount(capture.flow_paths["flow"], capture.flow_paths["packets"].sum(axis=1), len(flows))
         copies = flows["copies"].sum(axis=1)
-        if ((copies >= TWICE_PACKETS) & (copies >= TWICE * packets)).any():
+        many = (copies >= TWICE_PACKETS) & (copies >= TWICE * packets)
+        if (many | (copies >= NEARLY_HALF * packets)).any():
             options |= LEAVE_COPIES
     return options
 
@@ -124,9 +152,10 @@ def _read(
     part_packets: int,
     packet_filter: str | None,
     stop_fd: int | None,
+    associations: Sequence[TagPair] = (),
 ) -> CapturedStream:
     tables = ("packets",) if keep == 0 else ROW_TABLES
-    handle = CoreHandle(files, tables, options, packet_filter=packet_filter, stop_fd=stop_fd)
+    handle = CoreHandle(files, tables, options, packet_filter=packet_filter, stop_fd=stop_fd, associations=associations)
     series = _Series()
     more = keep == 0 or handle.read(keep or 0)
     whole = not more

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.errors import CaptureError
-from ..core.numbers import fixed
+from ..core.numbers import fixed, in_short
 from ..core.units import counted
 from .capture import Capture, point_names
 from .connection import Connections, multipath_of
@@ -212,7 +212,12 @@ def capture_notes(capture: Capture, source: int) -> list[str]:
     row = capture.sources[source]
     notes = [capture.trouble[source]] if capture.trouble[source] else []
     notes += [counted(int(row[column]), one, several) for column, one, several in COUNTED if row[column]]
-    if row["backwards"]:
+    if row["set_back_ns"]:
+        notes.append(
+            f"the capturing clock was set back by {in_short(int(row['set_back_ns']) / 1e9, 's')} or more: times after "
+            "that are made to go on; how long the moment of the change lasted is unknown"
+        )
+    elif row["backwards"]:
         late = counted(
             int(row["backwards"]), "record has an earlier time than the one before",
             "records have an earlier time than the one before",
@@ -251,8 +256,11 @@ def _copies(capture: Capture, copies: int) -> str:
     if capture.flows["copies"].any():
         equal = counted(copies, "packet equals", "packets equal")
         return f"{equal} one just before: duplicated on the way, or captured twice; they are counted as sent again"
-    twice = counted(copies, "packet was", "packets were")
-    return f"{twice} captured twice (a mirror port, before and after a router): the copies are left out of connections"
+    again = counted(copies, "packet is a copy", "packets are copies")
+    return (
+        f"{again} of one captured just before (at several interfaces, a mirror port, before and after a router): "
+        "copies are left out of connections"
+    )
 
 
 def _tunnels(capture: Capture) -> str:

@@ -49,3 +49,85 @@ def test_a_handshakes_truth(name: str) -> None:
     told = " | ".join(file.findings)
     assert said in told
     assert not [words for words in never if words in told or words in story(explained)]
+
+
+def test_copies_of_ipv6() -> None:
+    file, (explained,) = case("dup-v6-3")
+    assert not [text for text in file.findings if "repeat" in text or "SYN" in text]
+    assert not [known for known in explained.settings if known.name == "syn_timeout"]
+
+
+def test_jumbograms_are_read() -> None:
+    file, _ = case("big-tcp-ipv6")
+    assert file.findings == ()
+    assert file.connections[0].directions[0]["new_bytes"] == 942_800
+
+
+def test_a_clock_set_back() -> None:
+    file, _ = case("clock-set-back")
+    totals = file.connections[0].totals
+    assert (totals["out_of_order_packets"], totals["reordered_packets"]) == (0, 0)
+    assert [note for note in file.notes if "the capturing clock was set back by 2 s or more" in note]
+    assert not [text for text in file.findings if "reordering" in text]
+
+
+def test_an_association_of_two_paths_from_its_middle_on() -> None:
+    file, (explained,) = case("mid-multihomed")
+    (connection,) = file.connections
+    assert connection.totals["heartbeats_unanswered"] == connection.totals["reverse_heartbeats_unanswered"] == 0
+    assert file.findings == ()
+    assert "without answer" not in story(explained)
+
+
+def test_an_association_without_its_cookie_ack() -> None:
+    _, (explained,) = case("cookie-ack-not-captured")
+    assert "never came up" not in story(explained)
+    assert "the association is up" in story(explained)
+
+
+def test_both_ends_ask() -> None:
+    file, (explained,) = case("5-simultaneous-init")
+    assert file.findings == ("both ends asked for the association at the same time (RFC 9260 5.2.1)",)
+    assert not {"rto_initial", "init_attempts"} & {known.name for known in explained.settings}
+
+
+def test_silence_up_to_the_end_of_the_capture() -> None:
+    file, explained = case("6-one-goes-silent")
+    assert [text for text in file.findings if text.startswith("flow 2: its last packet is at 4.52 s: the capture goes")]
+    texts = [each.moments[-1].text for each in explained]
+    assert "its last packet: the capture goes on for 56 s without one; nothing closed it" in texts
+    assert "the capture ends; nothing closed it" in texts
+
+
+def test_icmp_answers_an_init() -> None:
+    file, (explained,) = case("8-init-icmp-protocol-unreachable")
+    assert file.findings == (
+        "10.9.7.2 answered 10.9.7.1:40021 with 3 ICMP errors, from 0.01 s on: protocol unreachable",
+    )
+    assert "10.9.7.2 answers 10.9.7.1:40021 by ICMP: protocol unreachable (3 times" in story(explained)
+
+
+def test_an_abort_answers_each_init() -> None:
+    file, _ = case("7-init-refused-by-abort")
+    assert [text.split(": ")[1].split(" at")[0] for text in file.findings] == ["the association was aborted"] * 3
+
+
+@pytest.mark.parametrize("name", ["1-one-path", "1c-mid-association", "2-two-paths-pf1"])
+def test_settings_hold_what_was_set(name: str) -> None:
+    """Intervals hold the truth; without a handshake those that need none are known."""
+    truth = {
+        "1-one-path": {"rto_initial": 2.0, "rto_min": 0.7, "rto_max": 4.0, "sack_delay": 0.12},
+        "1c-mid-association": {"rto_max": 4.0},
+        "2-two-paths-pf1": {"rto_min": 1.0, "failover_threshold": 1},
+    }[name]
+    _, (explained,) = case(name)
+    known = {setting.name: setting for setting in explained.settings}
+    for setting, value in truth.items():
+        assert (known[setting].low or 0) <= value <= (known[setting].high or float("inf")), setting
+
+
+def test_retransmissions_are_counted_against_transmissions() -> None:
+    _, (explained,) = case("2-two-paths-pf1")
+    assert "7 of 85 transmissions of 78 DATA chunks of 10.9.1.1:40002 were retransmissions" in " ".join(
+        explained.network
+    )

@@ -261,7 +261,7 @@ def test_packets_captured_twice_are_left_out(tmp_path: Path, hops: int, numbered
     once = summary(tmp_path, pcap(story.packets))
     found = summary(tmp_path, pcap(twice(story, hops=hops, numbered=numbered)))
     assert found.facts["copies"] == len(story.packets)
-    assert [note for note in found.notes if "captured twice" in note]
+    assert [note for note in found.notes if "packets are copies of" in note]
     has(found.connections[0], directions=once.connections[0].directions, totals=once.connections[0].totals)
     assert found.findings == once.findings
     assert once.facts["copies"] == 0

@@ -143,7 +143,13 @@ class Association:
     @functools.cached_property
     def heartbeats(self) -> Heartbeats:
         """Heartbeats of both directions."""
-        return heartbeats(self.columns)
+        return heartbeats(self.columns, int(self.capture.sources["last_ns"].max()))
+
+    @functools.cached_property
+    def answers_unseen(self) -> bool:
+        """Whether no packet of the data's receiver is in the capture, though the sender's show that there were some."""
+        other = 1 - self.direction
+        return bool(self.row["heard"][other]) and not (self.columns["direction"] == other).any()
 
     @functools.cached_property
     def sacks(self) -> Sacks:

@@ -45,6 +45,7 @@ from .transmissions import NEVER
 
 SETTLED_RTO_NS = 1_000_000_000  # RTO.Min of RFC 9260 16
 ENOUGH = 5
+EQUAL = 0.02
 MOST_SACK_DELAY_NS = 500 * MS  # RFC 9260 6.2: no SACK is put off for longer
 ALONE_NS = 20 * MS  # After such a pause a packet meets no queue of its own connection
 OPEN = (None, None)
@@ -62,7 +63,9 @@ def infer_settings(capture: Capture, flow: int) -> list[InferredSetting]:
     result: list[InferredSetting] = []
     for end in (0, 1):
         mine, other = both[end], both[1 - end]
-        waits = t3_waits(mine) if mine.point == "sender" else []
+        waits = t3_waits(mine) if not mine.answers_unseen and mine.point != "receiver" else []
+        if mine.point != "sender":  # a timer that follows another runs from one transmission to the next, seen anywhere
+            waits = [wait for wait in waits if wait.doublings]
         result += _rto(mine, waits, end)
         result += _initiation(mine, end) if end == 0 else []
         result += _thresholds(mine, waits, end)
@@ -85,7 +88,10 @@ def _rto(association: Association, waits: Sequence[Wait], end: int) -> Iterator[
     capped = [
         later
         for earlier, later in _in_a_row(waits)
-        if later.most_ns < 2 * earlier.rto_ns[0] and later.least_ns < GROWS * earlier.most_ns
+        if later.most_ns < 2 * earlier.rto_ns[0]
+        and later.least_ns < GROWS * earlier.most_ns
+        # elsewhere an expiry between two may have been lost before the capture: only equal ones are the longest
+        and (association.point == "sender" or abs(later.most_ns - earlier.most_ns) < EQUAL * later.most_ns)
     ]
     if capped:
         low, high = max(wait.rto_ns[0] for wait in waits), min(wait.rto_ns[1] for wait in capped)
@@ -117,12 +123,14 @@ def _init_gaps(association: Association, end: int) -> list[int]:
 
 
 def _unanswered_inits(association: Association) -> Rows:
-    """The INITs before the first COOKIE ECHO. One after it answers an error, a cookie too old (RFC 9260 5.2.6): no
-    timer sent it.
+    """The INITs of the initiator before the first COOKIE ECHO. One after it answers an error, a cookie too old (RFC 9260
+    5.2.6): no timer sent it.
     """
     chunks, columns = association.chunks, association.columns
     inits, echoes = columns.of_type(INIT), columns.of_type(COOKIE_ECHO)
-    return chunks[inits[inits < echoes[0]] if len(echoes) else inits]
+    inits = inits[columns["direction"][inits] == 0]
+    first: Rows = chunks[inits[inits < echoes[0]] if len(echoes) else inits]
+    return first
 
 
 def _initiation(association: Association, end: int) -> Iterator[InferredSetting]:
@@ -155,7 +163,13 @@ def _initiation(association: Association, end: int) -> Iterator[InferredSetting]
 
 def _thresholds(association: Association, waits: Sequence[Wait], end: int) -> Iterator[InferredSetting]:
     """How many expiries in a row an end bears before new data takes another path, and before it gives up."""
-    if association.point != "sender" or not waits:
+    if not waits:
+        return
+    if association.point != "sender":
+        run = max((wait.doublings or 0) for wait in waits) + 1
+        what = f"it bore {counted(run, 'expiry', 'expiries')} of T3 in a row"
+        shown = tuple(wait.time_ns for wait in waits[:10])
+        yield InferredSetting(end, "association_max_retrans", run, None, "", what, shown)
         return
     reports, sent = association.reports, association.sent
     advances = reports.time_ns[np.isin(np.arange(len(reports.moment)), reports.acked_by)]

@@ -219,7 +219,11 @@ def events(association: Association, t0_ns: int) -> list[Event]:
     """
     result = [*_control(association, t0_ns), *of_the_data(association, t0_ns)]
     beats = association.heartbeats
-    for place in np.flatnonzero(~beats.answered)[:MOST].tolist():
+    silent = beats.unanswered
+    for end in (0, 1):
+        if association.row["heard"][1 - end] and not (association.columns["direction"] == 1 - end).any():
+            silent &= beats.direction != end  # its answers are not in the capture
+    for place in np.flatnonzero(silent)[:MOST].tolist():
         what = "unanswered HEARTBEAT"
         result.append(_event(association, int(beats.time_ns[place]), t0_ns, what, int(beats.path[place])))
     return sorted(result, key=lambda event: event["t_s"])
@@ -231,7 +235,7 @@ def of_the_data(association: Association, t0_ns: int) -> list[Event]:
     for begin, end, path in zip(*(column[:MOST].tolist() for column in association.zero_windows), strict=True):
         more = {"direction": 1 - association.direction, "for_s": (end - begin) / 1e9}
         result.append(_event(association, begin, t0_ns, "zero_window", path, **more))
-    if association.point != "receiver":
+    if association.point != "receiver" and not association.answers_unseen:
         result += [*_outage_events(association, t0_ns), *_expiries(association, t0_ns)]
     return result
 
@@ -292,7 +296,17 @@ def _outage_events(association: Association, t0_ns: int) -> list[Event]:
     for place in range(min(len(out.from_ns), MOST)):
         path, since, to = int(out.path[place]), int(out.from_ns[place]), int(out.to_ns[place])
         length = None if to == NEVER else (to - since) / 1e9
-        result.append(_event(association, since, t0_ns, "outage begins", path, duration_s=length))
+        result.append(
+            _event(
+                association,
+                since,
+                t0_ns,
+                "outage begins",
+                path,
+                duration_s=length,
+                t3_expiries=int(out.expiries[place]),
+            )
+        )
         first = int(out.retransmission_ns[place])
         if first < NEVER:
             what, other = "first retransmission on another path", int(out.other_path[place])

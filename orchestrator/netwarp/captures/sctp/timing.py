@@ -47,14 +47,26 @@ def rtt_samples(sent: Transmissions, reports: Acknowledgements, given_up: Ints) 
     return RttSamples(time, time - sent.rows["time_ns"][once[order]], path[place][order])
 
 
+ANSWER_NS = 1_000_000_000
+"""An answer may take so long (RTO.Min of RFC 9260 16), where no other shows how long it takes."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Heartbeats:
-    """One row per HEARTBEAT. answered_ns: when its HEARTBEAT ACK was captured; NEVER if none was."""
+    """One row per HEARTBEAT. answered_ns: when its HEARTBEAT ACK was captured; NEVER if none was. known_ns: of later
+    ones the capture cannot show whether they were answered.
+    """
 
     time_ns: Ints
     path: Ints
     direction: Ints
     answered_ns: Ints
+    known_ns: int
+
+    @property
+    def unanswered(self) -> Bools:
+        """True if no answer was captured though one had time to come."""
+        return ~self.answered & (self.time_ns <= self.known_ns)
 
     @property
     def answered(self) -> Bools:
@@ -62,9 +74,9 @@ class Heartbeats:
         return self.answered_ns < NEVER
 
 
-def heartbeats(chunks: ChunkColumns) -> Heartbeats:
+def heartbeats(chunks: ChunkColumns, end_ns: int) -> Heartbeats:
     """Pairs HEARTBEATs with their acknowledgements by the information that the HEARTBEAT ACK repeats (RFC 9260 8.3); an
-    answer belongs to one HEARTBEAT. chunks: of one association.
+    answer belongs to one HEARTBEAT. chunks: of one association; end_ns: of the capture.
     """
     asked, answers = (chunks.rows[chunks.of_type(kind)] for kind in (HEARTBEAT, HEARTBEAT_ACK))
     answered_ns = np.full(len(asked), NEVER, dtype=np.int64)
@@ -79,8 +91,12 @@ def heartbeats(chunks: ChunkColumns) -> Heartbeats:
             waiting.setdefault(key, []).append(mine)
         elif waiting.get(key):
             answered_ns[waiting[key].pop(0)] = row["time_ns"]
+    time_ns = asked["time_ns"].astype(np.int64)
+    there = answered_ns < NEVER
+    slowest = int((answered_ns - time_ns)[there].max(initial=0))
     return Heartbeats(
-        time_ns=asked["time_ns"].astype(np.int64),
+        known_ns=end_ns - max(2 * slowest, ANSWER_NS),
+        time_ns=time_ns,
         path=asked["path"].astype(np.int64),
         direction=asked["direction"].astype(np.int64),
         answered_ns=answered_ns,

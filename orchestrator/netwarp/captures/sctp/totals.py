@@ -44,6 +44,8 @@ def totals(association: Association) -> Totals:
     """
     points = {"sender": AT_RECEIVER, "receiver": AT_SENDER, "middle": (*AT_RECEIVER, *ROUND_TRIPS)}
     blind = points.get(association.point, ())
+    if association.answers_unseen:
+        blind = (*blind, *AT_SENDER, *REPEATED, "heartbeats_unanswered", "inferred_retransmitted_chunks")
     return {name: None if name in blind else value() for name, value in _all(association).items()}
 
 
@@ -97,7 +99,7 @@ def _all(association: Association) -> dict[str, Callable[[], float | int | None]
         "rtt_mean_s": lambda: _mean(association.rtt.rtt_ns, 1e9),
         "rtt_max_s": lambda: _max(association.rtt.rtt_ns, 1e9),
         "heartbeats": lambda: int(mine.sum()),
-        "heartbeats_unanswered": lambda: int((mine & ~beats.answered).sum()),
+        "heartbeats_unanswered": lambda: int((mine & beats.unanswered).sum()),
         "heartbeat_rtt_mean_s": lambda: _mean((beats.answered_ns - beats.time_ns)[mine & beats.answered], 1e9),
         "outstanding_max_bytes": lambda: _max(association.outstanding.value_bytes),
         "limits_s": lambda: _lasted_ns(association) / 1e9,

@@ -194,6 +194,7 @@ def analyze_tcp(capture: Capture, flow: int, *, at: int | None = None, t0_ns: in
     sack = None if cut else _both([_syn(side) for side in columns], SACK_PERMITTED)
     blocks = capture.blocks
     sack_blocks = int(columns[0].sack_blocks.sum() + columns[1].sack_blocks.sum())
+    back_ns = capture.sources["set_back_at_ns"]
     shifts = [NO_SHIFT if cut else int(shift) for shift in row["window_shift"]]
     directions = [
         Direction(
@@ -203,6 +204,7 @@ def analyze_tcp(capture: Capture, flow: int, *, at: int | None = None, t0_ns: in
             sack=None if sack is None else bool(sack),
             shift=None if shifts[1 - d] == NO_SHIFT else shifts[1 - d],
             mss=None if row["mptcp"] else int(row["mss"].min()) or None,
+            set_back_ns=back_ns[back_ns != 0],
             blocks=blocks if (len(blocks) or not sack_blocks) and not cut else None,
         )
         for d in (0, 1)

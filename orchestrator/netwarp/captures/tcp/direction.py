@@ -36,7 +36,7 @@ class Direction:
     """data: segments that this end sent; acks: those of the other end; position: of the capture, relative to this end;
     sack: both permitted it (None: handshake not seen); shift: window scale of the other end (None: not known); mss: the
     smaller of both ends' (None: not known, or a subflow of MPTCP, whose window is the connection's, RFC 8684 3.3.1);
-    blocks: table of the capture.
+    blocks: table of the capture; set_back_ns: when the capturing clock was set back.
     """
 
     data: DirectionColumns
@@ -46,16 +46,24 @@ class Direction:
     shift: int | None
     mss: int | None
     blocks: Rows | None
+    set_back_ns: Ints
 
     @functools.cached_property
     def rtt(self) -> Samples:
         """Round trips by sequence numbers."""
-        return by_sequence(self.data, self.acks)
+        return self._measured(by_sequence(self.data, self.acks))
+
+    def _measured(self, samples: Samples) -> Samples:
+        """Without those in which the capturing clock was set back."""
+        keep = np.ones(len(samples.time_ns), dtype=np.bool_)
+        for step_ns in self.set_back_ns.tolist():
+            keep &= (samples.time_ns - samples.rtt_ns > step_ns) | (samples.time_ns < step_ns)
+        return kept(samples, keep) if len(self.set_back_ns) else samples
 
     @functools.cached_property
     def rtt_timestamps(self) -> Samples:
         """Round trips by timestamps."""
-        return by_timestamps(self.data, self.acks)
+        return self._measured(by_timestamps(self.data, self.acks))
 
     @functools.cached_property
     def reports(self) -> Reports:
@@ -123,7 +131,7 @@ class Direction:
         not known where the capture was taken; without the data, what was outstanding.
         """
         position = self.position
-        if position.near_ns is None or position.round_trip_ns is None or self.mss is None:
+        if len(self.set_back_ns) or position.near_ns is None or position.round_trip_ns is None or self.mss is None:
             return None
         if (self._unseen() or 0) > UNSEEN * int(self.data.new_bytes.sum()):
             return None
