@@ -123,7 +123,7 @@ def _init_gaps(association: Association, end: int) -> list[int]:
 
 
 def _unanswered_inits(association: Association) -> Rows:
-    """The INITs of the initiator before the first COOKIE ECHO. One after it answers an error, a cookie too old (RFC 9260
+    """The INITs of the initiator before the first COOKIE ECHO. A later one answers an error, a cookie too old (RFC 9260
     5.2.6): no timer sent it.
     """
     chunks, columns = association.chunks, association.columns
