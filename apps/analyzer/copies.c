@@ -114,6 +114,8 @@ bool is_copy(struct nwa *a, const struct packet *p)
 
 	if (p->captured < (p->protocol == PROTOCOL_TCP ? TCP_HEADER : CHECKSUM_END + 1))
 		return false;
+	if (p->captured < p->length && p->captured < CHECKSUM_END + 8)
+		return false; /* the snaplen cut off what tells packets apart */
 	h = (hash_of(p) | TAKEN) & ~(uint64_t)NUMBERED;
 	slot = &a->recent[h >> (64 - RECENT_BITS)];
 	if ((slot->hash & ~(uint64_t)NUMBERED) == h && /* times may be at both ends of 64 bits */

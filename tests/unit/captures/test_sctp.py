@@ -325,7 +325,7 @@ def test_heartbeats_find_their_answers(tmp_path: Path) -> None:
         beat(1300, b"lost", 1),
         beat(1420, b"one-", 1, answer=True, back=True),
         beat(1500, b"what", 1, answer=True, back=True),
-        data(1600, 0),
+        data(4000, 0),  # so late that the lost one would have been answered
     ]
     analysis = analyze(tmp_path, packets)
     beats = analysis.heartbeats

@@ -227,6 +227,8 @@ def queued_ns(data: DirectionColumns) -> Ints:
     tick_ns = int(time_ns[-1] - time_ns[0]) / int(ticks[-1])
     if USUAL[0] < tick_ns / TICK_NS < USUAL[1]:
         tick_ns = TICK_NS
+    if int(np.abs(ticks).max()) * tick_ns > 2**62:
+        return queued  # no clock
     beyond = time_ns - time_ns[0] - np.round(ticks * tick_ns).astype(np.int64)
     block = np.maximum.accumulate(time_ns - time_ns[0]) // BLOCK_NS
     begins = np.flatnonzero(run_begins(block))
