@@ -52,9 +52,9 @@ def test_zoom(page: Page, tmp_path: Path) -> None:
     page.open(page_of(tmp_path, *recorded("sctp", "a", ["p1", "p2"]), merge=True))
     draw_all(page)
     before = page.evaluate(f"{CHARTS}[0].layout.xaxis.range")
-    page.click(".moves .control:nth-of-type(2)")
+    page.click(".moves .controls-button:nth-of-type(2)")
     page.wait(f"{CHARTS}[0].layout.xaxis.range[0] > {before[0]}")
-    page.click(".moves .control:nth-of-type(1)")
+    page.click(".moves .controls-button:nth-of-type(1)")
     page.wait(f"{CHARTS}[0].layout.xaxis.range[0] === {before[0]}")
 
 

@@ -19,7 +19,7 @@ ROWS = (
 )
 CLAIMS = (
     "[...document.querySelectorAll('table.claims > tbody')].filter((one) => one.checkVisibility())"
-    ".map((one) => one.querySelector('.id').textContent)"
+    ".map((one) => one.querySelector('.claim-id').textContent)"
 )
 PANELS = "[...document.querySelectorAll('#explore-panels .chart')]"
 

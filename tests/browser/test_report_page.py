@@ -42,7 +42,7 @@ def press_button(page: Page, text: str) -> None:
     """Click the button of the opened cell that starts with this text."""
     page.evaluate(
         "(() => { document.querySelector('[data-press]')?.removeAttribute('data-press');"
-        " [...document.querySelectorAll('#cell .control')].find((one) => one.textContent.startsWith("
+        " [...document.querySelectorAll('#cell .controls-button')].find((one) => one.textContent.startsWith("
         f"{json.dumps(text)})).dataset.press = 'yes'; }})()"
     )
     page.click("[data-press]")
@@ -92,12 +92,12 @@ def test_a_legend_entry_hides_its_line(page: Page, small: str) -> None:
 def test_differences_follow_the_chosen_source(page: Page, small: str) -> None:
     page.open(small)
     shown = (
-        "[...document.querySelectorAll('.grid .diff')].filter((one) => one.checkVisibility())"
+        "[...document.querySelectorAll('.grid .grid-difference')].filter((one) => one.checkVisibility())"
         ".map((one) => one.textContent)"
     )
     paper = page.evaluate(shown)
     assert len(paper) == 3
-    page.click(".against label:nth-of-type(2) input")
+    page.click(".grid-against label:nth-of-type(2) input")
     simulator = page.evaluate(shown)
     assert len(simulator) == 2
     assert simulator != paper
@@ -127,7 +127,9 @@ def test_an_opened_cell_loads_its_series(page: Page, small: str) -> None:
         "482.7 kbit/s", "first retransmission", "net/ipv4/ip_forward", "rate_byte_s 62500", "52 passed, 0 failed",
     ):  # fmt: skip
         assert wanted in text
-    files = page.evaluate("[...document.querySelectorAll('#cell .files a')].map((one) => one.getAttribute('href'))")
+    files = page.evaluate(
+        "[...document.querySelectorAll('#cell .cell-files a')].map((one) => one.getAttribute('href'))"
+    )
     assert any(one.startswith("../cells/") and one.endswith("/capture/a-p1.pcap.zst") for one in files)
 
 
@@ -338,7 +340,7 @@ def test_a_phone_never_scrolls_sideways(page: Page, small: str) -> None:
     assert page.evaluate(f"{CELL_CHART}.getBoundingClientRect().width") <= 390
     beside = page.evaluate("document.querySelector('#compare optgroup option').value")
     page.evaluate(f"location.hash += '&with=' + encodeURIComponent({json.dumps(beside)})")
-    page.wait(f"document.querySelector('.compared') && ({WHOLE_CELL})")
+    page.wait(f"document.querySelector('.cell-compared') && ({WHOLE_CELL})")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390, "nor do two cells"
 
 
@@ -370,7 +372,7 @@ def test_marks_of_events_do_not_cover_each_other_and_are_explained(page: Page, s
     assert len(rows) <= 5
     gaps = [right - left for row in range(min(len(rows), 4)) for left, right in pairwise(rows[row])]
     assert all(gap >= 8.5 for gap in gaps), rows
-    texts = page.evaluate("[...document.querySelectorAll('#cell-legend .event')].map((one) => one.textContent)")
+    texts = page.evaluate("[...document.querySelectorAll('#cell-legend .legend-event')].map((one) => one.textContent)")
     kinds = page.evaluate(
         f"new Set({CELL_CHART}.data.find((trace) => trace.name.startsWith('event')).marker.symbol).size"
     )
@@ -415,5 +417,5 @@ def test_hostile_names_do_nothing(browser: Browser, page: Page, hostile: str) ->
     page.evaluate("location.hash = 'cell=__proto__'")
     page.wait("document.getElementById('report').checkVisibility()")
     assert page.evaluate("netwarp.hacked") is None
-    ours = ".tile b, #cells-behind b, .compared b"
+    ours = ".tile b, #cells-behind b, .cell-compared b"
     assert page.evaluate(f"document.querySelectorAll('img:not(.static), b:not({ours}), iframe').length") == 0

@@ -15,10 +15,11 @@ SHOW = """(cells) => {
   place.append(netwarp.waterfall(cells, section, (cell) => cell.id, table));
   document.querySelector("main").prepend(place);
 }"""
-BARS = """[...document.querySelectorAll("#here .row")].map((row) => [...row.querySelectorAll(".bar")].map((bar) => {
-  const track = row.querySelector(".track").getBoundingClientRect(), box = bar.getBoundingClientRect();
+BARS = """[...document.querySelectorAll("#here .waterfall-row")].map((row) =>
+  [...row.querySelectorAll(".waterfall-bar")].map((bar) => {
+  const track = row.querySelector(".waterfall-track").getBoundingClientRect(), box = bar.getBoundingClientRect();
   const percent = (length) => Math.round((100 * length) / track.width);
-  return [bar.className, percent(box.left - track.left), percent(box.width)];
+  return [bar.className.replaceAll("waterfall-", ""), percent(box.left - track.left), percent(box.width)];
 }))"""
 
 
@@ -48,7 +49,10 @@ def test_two_cells_share_an_axis(page: Page, small: str) -> None:
     wait = [["bar setup", 0, 10], ["bar wait", 10, 5], ["bar receive", 15, 15]]
     second = [["bar wait", 30, 5], ["bar receive", 35, 45], ["bar blocked", 80, 20]]
     assert page.evaluate(BARS) == [wait, second, wait]
-    assert page.evaluate("[...document.querySelectorAll('#here .end')].map((end) => end.textContent)")[1] == "2 s"
+    assert (
+        page.evaluate("[...document.querySelectorAll('#here .waterfall-end')].map((end) => end.textContent)")[1]
+        == "2 s"
+    )
     page.emulate(width=390, height=844, mobile=True)
     assert page.evaluate(BARS)[1] == second
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
@@ -111,7 +115,9 @@ def test_all_levels_of_a_factor_stand_beside_each_other(page: Page, small: str) 
     page.wait("document.querySelectorAll('#here .waterfall').length === 3")
     titles = page.evaluate("[...document.querySelectorAll('#here figcaption b')].map((one) => one.textContent)")
     assert titles == ["A", "B" * 70, "C"]
-    blocked = page.evaluate("[...document.querySelectorAll('#here .bar.blocked')].map((bar) => bar.title)")
+    blocked = page.evaluate(
+        "[...document.querySelectorAll('#here .waterfall-bar.waterfall-blocked')].map((bar) => bar.title)"
+    )
     assert blocked == ["complete, waits for packets of others (HTML): 400.0 ms"] * 2
     told = page.evaluate("[...document.querySelectorAll('#here .last')].map((one) => one.textContent)")
     assert told == ["|HTML", "HTML", ""]

@@ -87,11 +87,11 @@ window.reader = (function () {
     const heads = [...table.querySelectorAll("thead th")].filter(shown);
     const sides = [...table.querySelectorAll("tbody th")].filter(shown);
     return [...table.querySelectorAll("tbody td")].filter(shown).map((cell) => {
-      const [x, y] = middle((cell.querySelector(".value") || cell).getBoundingClientRect());
+      const [x, y] = middle((cell.querySelector(".grid-value") || cell).getBoundingClientRect());
       const above = heads.map((head) => [head, head.getBoundingClientRect()]).filter(([, box]) => box.left <= x && x <= box.right);
       const beside = sides.map((head) => [head, head.getBoundingClientRect()]).filter(([, box]) => box.top <= y && y <= box.bottom);
       return {
-        text: clean(seen(cell.querySelector(".value") || cell)),
+        text: clean(seen(cell.querySelector(".grid-value") || cell)),
         above: above.sort((a, b) => a[1].top - b[1].top).map(([head]) => clean(seen(head))),
         beside: beside.sort((a, b) => a[1].left - b[1].left).map(([head]) => clean(seen(head))),
       };

@@ -153,7 +153,7 @@ def _drawing(cell: Cell) -> Markup:
         pair = (min(link.a, link.b), max(link.a, link.b))
         bend = seen[pair] = seen.get(pair, -1) + 1
         middle, apart = (y1 + y2) / 2, BEND * bend  # a quadratic curve comes half as far as its control point
-        lines += Markup('<path class="link" d="M{},{} Q{},{} {},{}"/><text x="{}" y="{}">{}</text>').format(
+        lines += Markup('<path class="topology-link" d="M{},{} Q{},{} {},{}"/><text x="{}" y="{}">{}</text>').format(
             x1, y1, (x1 + x2) / 2, middle + 2 * apart, x2, y2, (x1 + x2) / 2, middle + apart - LABEL, link.name
         )
     for node in cell.nodes:
@@ -162,7 +162,7 @@ def _drawing(cell: Cell) -> Markup:
         if node.kind == "switch":
             box = (x - 1.3 * RADIUS, y - RADIUS, 2.6 * RADIUS, 2 * RADIUS)
             shape = Markup('<rect x="{}" y="{}" width="{}" height="{}"/>').format(*box)
-        nodes += Markup('<g class="node {}">{}<text x="{}" y="{}">{}</text></g>').format(
+        nodes += Markup('<g class="topology-{}">{}<text x="{}" y="{}">{}</text></g>').format(
             node.kind, shape, x, y + 4, node.name[:6]
         )
     words = "; ".join(f"{link.name} from {link.a} to {link.b}" for link in cell.links)

@@ -107,7 +107,7 @@ def swatch(look: Look) -> Markup:
     dash = _DASH_ARRAYS[look.dash]
     return Markup(
         '<svg class="swatch v{}" viewBox="-15 -7 30 14" width="30" height="14" aria-hidden="true" focusable="false">'
-        '<path class="line" d="M-14,0H14"{}/><path class="mark" d="{}"/></svg>'
+        '<path class="swatch-line" d="M-14,0H14"{}/><path class="swatch-mark" d="{}"/></svg>'
     ).format(look.number, Markup(' stroke-dasharray="{}"').format(dash) if dash else "", _MARKER_PATHS[look.marker])
 
 

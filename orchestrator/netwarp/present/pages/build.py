@@ -34,6 +34,7 @@ from ..run_summary import Checks, summarise
 from ..schedule_maps import make_schedules
 from ..setup import level_settings, networks, run_notes
 from ..style import OUTCOMES, VERDICTS, Look, look, swatch, variant_css
+from ..stylesheets import stylesheet
 from .calibration import write_calibration_page
 from .cell_page import cell_view
 
@@ -70,6 +71,7 @@ def _write(data: RunData, folder: Path) -> None:
         part.mkdir(parents=True)
     for source in sorted(STATIC.iterdir()):
         shutil.copyfile(source, assets / source.name)
+    (assets / "report.css").write_text(stylesheet("index"), encoding="utf-8")
     shutil.copyfile(plotly_script(), assets / "plotly.min.js")
     listing = make_listing(data)
     checks = _write_cells(data, cells, listing)

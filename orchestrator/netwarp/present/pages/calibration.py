@@ -12,6 +12,7 @@ from ...core.numbers import fixed, given
 from ...store.probe_rows import Calibration, Curve, ProbeRow
 from ...store.run_dir import write_atomic
 from ..html import environment
+from ..stylesheets import stylesheet
 
 SHOWN = {"s": (1e3, "ms"), "ratio": (1.0, "")}
 """Unit of a row -> (times, unit) in the page."""
@@ -34,7 +35,7 @@ def write_calibration_page(path: Path, calibration: Calibration, back: str | Non
             back=back,
             facts=_facts(calibration),
             wall=calibration.backend in ("guest", "netns"),
-            style=Markup((Path(__file__).parents[1] / "static" / "report.css").read_text()),
+            style=stylesheet("calibration"),
         )
     )
     write_atomic(path, page.encode())
@@ -93,18 +94,18 @@ def chart(curve: Curve) -> str:
         for x, seen, asked in zip(xs, curve.measured, curve.configured, strict=True):
             (middle, top), bottom = at(x, seen), at(x, 0)[1]
             parts.append(
-                f'<rect class="measured-bar" x="{middle - half:.1f}" y="{top:.1f}" width="{2 * half:.1f}" '
+                f'<rect class="calibration-bar" x="{middle - half:.1f}" y="{top:.1f}" width="{2 * half:.1f}" '
                 f'height="{bottom - top:.1f}"/>'
             )
             level = at(x, asked)[1]
             parts.append(
-                f'<line class="configured" x1="{middle - 1.3 * half:.1f}" x2="{middle + 1.3 * half:.1f}" '
+                f'<line class="calibration-configured" x1="{middle - 1.3 * half:.1f}" x2="{middle + 1.3 * half:.1f}" '
                 f'y1="{level:.1f}" y2="{level:.1f}"/>'
             )
     else:
         for kind, line in (("measured", curve.measured), ("configured", curve.configured)):
             points = " ".join(f"{px:.1f},{py:.1f}" for px, py in (at(x, y) for x, y in zip(xs, line, strict=True)))
-            parts.append(f'<polyline class="{kind}" points="{points}"/>')
+            parts.append(f'<polyline class="calibration-{kind}" points="{points}"/>')
     title = escape(f"{curve.title}: measured against configured")
     caption = escape(f"{curve.title}: {curve.y_label}")
     return (
@@ -115,7 +116,7 @@ def chart(curve: Curve) -> str:
 
 def _axes(low_x: float, high_x: float, high_y: float, at: Any, labels: Sequence[str], curve: Curve) -> str:
     (left, bottom), (right, _), (_, top) = at(low_x, 0), at(high_x, 0), at(low_x, high_y)
-    parts = [f'<path class="axis" d="M{left:.1f},{top:.1f}V{bottom:.1f}H{right:.1f}"/>']
+    parts = [f'<path class="calibration-axis" d="M{left:.1f},{top:.1f}V{bottom:.1f}H{right:.1f}"/>']
     ticks = curve.x if curve.bars else [low_x, (low_x + high_x) / 2, high_x]
     for x in ticks:
         place = at(x, 0)[0]

@@ -125,12 +125,12 @@
   for (const element of document.querySelectorAll("[data-chart]")) {
     const name = element.dataset.chart, chart = netwarp.data.charts[name];
     element.style.height = heightOf(chart) + "px"; // at once: nothing below jumps when it is drawn
-    const button = (text, factor) => h("button", { type: "button", class: "control", onclick: () => element.dataset.drawn && zoom(element, factor) }, text);
+    const button = (text, factor) => h("button", { type: "button", class: "controls-button", onclick: () => element.dataset.drawn && zoom(element, factor) }, text);
     document.querySelector(`[data-moves="${CSS.escape(name)}"]`).append(button("Whole time", 0), button("Zoom in", 0.5), button("Zoom out", 2));
     const styles = new Map(chart.panels.flatMap((panel) => panel.lines.map((line) => [line.key, line.key === line.name ? line.style : "line"])));
     document.querySelector(`[data-legend="${CSS.escape(name)}"]`).append(...Object.entries(chart.looks).map(([line, look]) => {
       const point = { marks: "\u00d7", dots: "\u2022" }[styles.get(line)];
-      const sign = point ? h("b", { class: "legend-point", style: `--light:${look.light};--dark:${look.dark}` }, point) : netwarp.swatch({ ...look, marker: null });
+      const sign = point ? h("b", { class: "capture-point", style: `--light:${look.light};--dark:${look.dark}` }, point) : netwarp.swatch({ ...look, marker: null });
       return h("span", { class: "legend-label" }, sign, line);
     }));
     seen.observe(element);

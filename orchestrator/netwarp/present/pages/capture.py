@@ -15,6 +15,7 @@ from markupsafe import Markup
 from ..html import environment
 from ..series import keep_extremes, rounded
 from ..style import looks
+from ..stylesheets import stylesheet
 from .build import STATIC, plotly_script
 
 SCRIPTS = (STATIC / "report.js", STATIC / "charts.js", Path(__file__).with_name("capture.js"))
@@ -119,7 +120,7 @@ def capture_page(title: str, sections: Sequence[Section], version: str) -> bytes
             payload=payload,
             points=budget.most,
             thinned=budget.thinned,
-            style=Markup(_inline((STATIC / "report.css").read_text())),
+            style=Markup(_inline(stylesheet("capture"))),
             scripts=Markup("".join(f"<script>{_inline(path.read_text())}</script>\n" for path in SCRIPTS)),
             plotly=base64.b64encode(zlib.compress(plotly_script().read_bytes(), 9)).decode(),
         )

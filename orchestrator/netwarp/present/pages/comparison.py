@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from ...core.version import __version__
 from ...results.compared_numbers import OF_AGREEMENT, ComparedNumber, Verdict
 from ...results.run_comparison import RunComparison
 from ...results.tolerance import EXPLAINED
 from ..comparison_words import amount, gap_words, interval_words, levels_words, sentences
 from ..html import environment
-from .build import STATIC
+from ..stylesheets import stylesheet
 
 CLASSES: dict[Verdict, tuple[str, str]] = {
     **dict.fromkeys(("agree", "same", "unresolved", "within noise"), ("\u2713", "holds")),
@@ -72,7 +70,7 @@ def comparison_page(compared: RunComparison) -> bytes:
             gap=gap_words,
             levels=levels_words,
             strip=(WIDTH, HEIGHT, REACH),
-            style=Markup((STATIC / "report.css").read_text()),
+            style=stylesheet("comparison"),
             version=__version__,
         )
         .encode()

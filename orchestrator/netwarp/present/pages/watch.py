@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from ...core.metrics.catalogue import METRICS
 from ...core.units import counted
 from ...core.version import __version__
@@ -13,7 +11,7 @@ from ...results.compared_numbers import ComparedNumber
 from ...results.watched import ChangedCell, Watched, headline, size_of
 from ..comparison_words import amount
 from ..html import environment, url
-from .build import STATIC
+from ..stylesheets import stylesheet
 
 SHOWN = 5
 """Numbers of a cell that stand open; the others are folded."""
@@ -62,7 +60,7 @@ def watch_page(watched: Watched) -> bytes:
             claims=[("", run.spec, moved) for run in watched.runs for moved in run.verdicts],
             numbered=numbered,
             shown=SHOWN,
-            style=Markup((STATIC / "report.css").read_text()),
+            style=stylesheet("watch"),
             version=__version__,
         )
         .encode()

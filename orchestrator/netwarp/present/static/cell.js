@@ -49,7 +49,7 @@
   const table = (caption, heads, rows, numeric = []) => {
     const grouped = rows.length > 0 && Array.isArray(rows[0][1]);
     const body = (list, heading) => h("tbody", {},
-      heading && h("tr", {}, h("th", { scope: "rowgroup", colspan: heads.length, class: "group" }, heading)),
+      heading && h("tr", {}, h("th", { scope: "rowgroup", colspan: heads.length, class: "plain-group" }, heading)),
       list.map((row) => h("tr", {}, row.map((field, i) =>
         h(i ? "td" : "th", { scope: i ? null : "row", class: numeric.includes(i) && "n" }, field)))));
     return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
@@ -68,16 +68,16 @@
     const neighbours = netwarp.cells.neighbours(cell.id);
     const title = nameOf(cell);
     const heading = h("h2", { id: "cell-title", tabindex: "-1" }, title);
-    const move = (hash, text) => hash && h("a", { class: "control", href: hash }, text);
+    const move = (hash, text) => hash && h("a", { class: "controls-button", href: hash }, text);
     const [symbol, style] = KINDS[cell.outcome] || ["⊘", "untested"];
     article.replaceChildren(
       h("div", { class: "cell-head" },
-        h("div", { class: "moves" }, h("a", { class: "control", href: "#cells" }, "← All cells"),
+        h("div", { class: "moves" }, h("a", { class: "controls-button", href: "#cells" }, "← All cells"),
           move(neighbours.before, "Previous"), move(neighbours.after, "Next"),
           neighbours.at >= 0 && `${neighbours.at + 1} of ${neighbours.of}`),
         heading,
         h("p", { class: "cell-id" }, cell.id),
-        h("p", { class: "reason" }, h("span", { class: "badge " + style }, h("span", { "aria-hidden": "true" }, symbol), " ", cell.outcome),
+        h("p", { class: "cell-reason" }, h("span", { class: "badge " + style }, h("span", { "aria-hidden": "true" }, symbol), " ", cell.outcome),
           cell.reason && " " + cell.reason)),
       cell.console_tail.length ? section("Last lines of the console", h("pre", {}, cell.console_tail.join("\n"))) : "",
       cell.series ? series(cells.filter((one) => one.series), cells, address) : h("p", { class: "note" }, "This cell has no time series: it was not analysed."),
@@ -124,10 +124,10 @@
     }
     const more = netwarp.cells.count > MOST_OTHERS;
     const lay = (id) => { location.hash = netwarp.state.cellHash({ id: cell.id, with: id || undefined }); };
-    return [h("label", { class: "inline" }, "Compare with", h("select", { id: "compare", onchange: (event) => lay(event.target.value) },
+    return [h("label", { class: "controls-inline" }, "Compare with", h("select", { id: "compare", onchange: (event) => lay(event.target.value) },
       h("option", { value: "" }, "nothing"), [...groups].map(([title, options]) => h("optgroup", { label: "differs in " + title }, options)),
       rest.length > 0 && h("optgroup", { label: more ? "some of the other cells" : "other cells" }, rest))),
-    more && h("label", { class: "inline" }, "or cell number", h("input", { id: "compare-number", type: "number", min: 1, max: netwarp.cells.count,
+    more && h("label", { class: "controls-inline" }, "or cell number", h("input", { id: "compare-number", type: "number", min: 1, max: netwarp.cells.count,
       onchange: (event) => lay(netwarp.cells.idOf(Number(event.target.value) - 1)) }))];
   }
 
@@ -145,18 +145,18 @@
       netwarp.timeline.columns(one).flatMap((column) => column.t.map((t, i) => [one.id, column.name, column.flow, column.path, t, column.v[i]])))];
     return section("Time series",
       h("form", { class: "controls" }, comparison(cell, address)),
-      asked.length > 1 && h("p", { class: "compared" },
+      asked.length > 1 && h("p", { class: "cell-compared" },
         asked.map((one, number) => h("span", { class: "legend-label" }, netwarp.swatch({ ...netwarp.timeline.INK, dash: netwarp.timeline.DASHES[number] }),
           h("b", {}, ["A", "B"][number]), "\u00a0", number ? h("a", { href: netwarp.state.cellHash({ id: one.id }) }, nameOf(one)) : nameOf(one),
           !one.series && " (no time series)"))),
       h("div", { class: "moves legend-row" },
-        h("button", { type: "button", class: "control", onclick: () => zoom(null) }, "Whole run"),
-        faults.map((fault) => h("button", { type: "button", class: "control", onclick: () => {
+        h("button", { type: "button", class: "controls-button", onclick: () => zoom(null) }, "Whole run"),
+        faults.map((fault) => h("button", { type: "button", class: "controls-button", onclick: () => {
           const length = fault.to_s - fault.from_s;
           zoom(fault.from_s - Math.max(2, 0.2 * length), fault.to_s + Math.max(5, length));
         } }, `Zoom to ${fault.action} of ${fault.link}`)),
-        h("button", { type: "button", class: "control", onclick: () => netwarp.timeline.step(chart, 0.5) }, "Zoom in"),
-        h("button", { type: "button", class: "control", onclick: () => netwarp.timeline.step(chart, 2) }, "Zoom out")),
+        h("button", { type: "button", class: "controls-button", onclick: () => netwarp.timeline.step(chart, 0.5) }, "Zoom in"),
+        h("button", { type: "button", class: "controls-button", onclick: () => netwarp.timeline.step(chart, 2) }, "Zoom out")),
       h("div", { class: "legend-row", id: "cell-legend" }, netwarp.timeline.legend(cells)),
       chart,
       cells.some((one) => one.series.thinned) && h("p", { class: "note" }, "Samples are thinned for drawing (each interval keeps its smallest and largest); derived/series.json has all of them."),
@@ -242,7 +242,7 @@
     const failed = cell.checks.filter((check) => !check.ok);
     const rows = (list) => table("Self-checks", ["check", "result", "detail", "stage"], list.map((check) => [
       check.check, h("span", { class: "badge " + (check.ok ? "holds" : "fails") }, check.ok ? "✓ passed" : "✗ failed"),
-      h("span", { class: "mono" }, check.detail), check.from]));
+      h("span", { class: "cell-mono" }, check.detail), check.from]));
     if (!cell.checks.length) return section("Self-checks", h("p", { class: "note" }, "None are stored."));
     return section(`Self-checks: ${cell.checks.length - failed.length} passed, ${failed.length} failed`,
       failed.length ? rows(failed) : "",
@@ -255,7 +255,7 @@
     if (!kernel && !spaces.length) return "";
     const words = kernel ? Object.values(kernel).filter(Boolean).join(" · ") : "";
     return section("Environment, as the kernel reported it",
-      h("p", { class: "mono" }, [backend, words].filter(Boolean).join(" · ")),
+      h("p", { class: "cell-mono" }, [backend, words].filter(Boolean).join(" · ")),
       machines && machines.rows.length ? table("Machines", Object.keys(machines.rows[0]), machines.rows.map((row) => Object.values(row).map(String))) : "",
       machines ? machines.notes.map((note) => h("p", { class: "note" }, note)) : "",
       spaces.map(([name, found]) => h("details", {}, h("summary", {}, `${name}: ` + [[found.interfaces, "interface"],
@@ -264,12 +264,12 @@
         found.qdiscs.length ? table(`Qdiscs of ${name}`, Object.keys(found.qdiscs[0]),
           found.qdiscs.map((row) => Object.values(row).map((value) => (value === null ? "–" : String(value)))), [4, 5, 6]) : "",
         Object.keys(found.sysctls).length ? table(`Sysctls of ${name}`, ["sysctl", "value"],
-          Object.entries(found.sysctls).map(([path, value]) => [h("span", { class: "mono" }, path), String(value)])) : "",
-        found.routes.length ? h("p", { class: "mono" }, "routes: " + found.routes.join("; ")) : "")));
+          Object.entries(found.sysctls).map(([path, value]) => [h("span", { class: "cell-mono" }, path), String(value)])) : "",
+        found.routes.length ? h("p", { class: "cell-mono" }, "routes: " + found.routes.join("; ")) : "")));
   }
 
   const files = (cell) => section("Files of this cell",
-    h("ul", { class: "files" }, cell.files.map((file) => h("li", {}, h("a", { href: file.href }, file.name), ` ${size(file.bytes)}`))),
+    h("ul", { class: "cell-files" }, cell.files.map((file) => h("li", {}, h("a", { href: file.href }, file.name), ` ${size(file.bytes)}`))),
     h("p", { class: "note" }, "Captures are compressed; netwarp export turns them into plain pcap files."));
 
   function size(bytes) {

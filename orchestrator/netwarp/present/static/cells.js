@@ -26,11 +26,11 @@
   function make(row) {
     const [name, symbol, kind] = outcome(row);
     const id = list.ids[row], number = String(row + 1);
-    return h("tr", { class: !opens(row) && "missing", title: id },
+    return h("tr", { class: !opens(row) && "cells-missing", title: id },
       h("th", { scope: "row" }, opens(row)
         ? h("a", { href: "#cell=" + encodeURIComponent(id), "aria-label": `Cell ${number}: ${list.labels[row]}` }, number) : number),
       h("td", {}, h("span", { class: "badge " + kind, title: list.reasons[row] },
-        h("span", { "aria-hidden": "true" }, symbol), " ", h("span", { class: "word" }, name))),
+        h("span", { "aria-hidden": "true" }, symbol), " ", h("span", { class: "cells-word" }, name))),
       list.columns.map((column, i) => h("td", { class: column.number && "n" }, field(row, i)[0] || "–")));
   }
 
@@ -105,7 +105,7 @@
   }
 
   heads.forEach((head, column) => {
-    const button = h("button", { type: "button", class: "sort" }, titles[column]);
+    const button = h("button", { type: "button", class: "cells-sort" }, titles[column]);
     head.replaceChildren(button);
     button.addEventListener("click", () => {
       sort(column, head.getAttribute("aria-sort") === "ascending");

@@ -17,7 +17,7 @@
     let shown = 0;
     for (const { body, verdict: own, text } of blocks) {
       const fits = (verdict === "all" || own === verdict || (verdict === "" && (!mixed || own !== "not tested"))) && words.every((word) => text.includes(word));
-      body.classList.toggle("off", !fits);
+      body.classList.toggle("claims-off", !fits);
       shown += fits;
     }
     document.getElementById("claim-count").textContent =
@@ -38,7 +38,7 @@
   // a link to one claim shows it, whatever is chosen
   function reveal() {
     const body = location.hash.startsWith("#claim-") && document.getElementById(location.hash.slice(1));
-    if (!body || !body.classList.contains("off")) return;
+    if (!body || !body.classList.contains("claims-off")) return;
     form.reset();
     form.elements.verdict.value = "all";
     filter();

@@ -256,7 +256,7 @@
       panels.lastElementChild.remove();
     }
     while (panels.children.length < list.length) panels.append(h("div", {}, h("h3", {}), h("div", { class: "chart", role: "img" })));
-    panels.classList.toggle("several", list.length > 1);
+    panels.classList.toggle("explore-several", list.length > 1);
     const top = Math.max(...list.flatMap((figure) => (figure.series || []).flatMap((one) => [...one.y, ...one.high])));
     await Promise.all(list.map(async (figure, i) => {
       const [title, chart] = panels.children[i].children;

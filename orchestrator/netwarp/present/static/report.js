@@ -117,7 +117,7 @@ netwarp.say = (text) => { document.getElementById("status").textContent = text; 
 
 // The line and marker of a variant, as the page has drawn it already, or drawn here for looks of our own.
 netwarp.swatch = function (look) {
-  const made = netwarp.h("span", { class: "swatch-box", "aria-hidden": "true" });
+  const made = netwarp.h("span", { "aria-hidden": "true" });
   const space = "http://www.w3.org/2000/svg";
   const svg = document.createElementNS(space, "svg");
   svg.setAttribute("viewBox", "-15 -7 30 14");
@@ -127,20 +127,20 @@ netwarp.swatch = function (look) {
   svg.style.setProperty("--c", netwarp.dark() ? look.dark : look.light);
   if (!look.open) {
     const line = document.createElementNS(space, "path");
-    line.setAttribute("class", "line");
+    line.setAttribute("class", "swatch-line");
     line.setAttribute("d", "M-14,0H14");
     if (netwarp.dashes[look.dash]) line.setAttribute("stroke-dasharray", netwarp.dashes[look.dash]);
     svg.append(line);
   }
   if (look.marker) {
     const mark = document.createElementNS(space, "path");
-    mark.setAttribute("class", look.open ? "mark open" : "mark");
+    mark.setAttribute("class", look.open ? "swatch-mark swatch-open" : "swatch-mark");
     mark.setAttribute("d", netwarp.shapes[look.marker]);
     if (look.open === "small") mark.setAttribute("transform", "scale(0.5)");
     svg.append(mark);
     if (look.open === "dot") {
       const dot = document.createElementNS(space, "circle");
-      dot.setAttribute("class", "mark");
+      dot.setAttribute("class", "swatch-mark");
       dot.setAttribute("r", 1.3);
       svg.append(dot);
     }
@@ -150,7 +150,7 @@ netwarp.swatch = function (look) {
 };
 // A bar as thick as a path state is drawn.
 netwarp.bar = function (look) {
-  const made = netwarp.h("span", { class: "bar", "aria-hidden": "true" });
+  const made = netwarp.h("span", { class: "swatch-bar", "aria-hidden": "true" });
   made.style.height = look.width + "px";
   made.style.background = netwarp.dark() ? look.dark : look.light;
   return made;
@@ -183,14 +183,14 @@ document.addEventListener("DOMContentLoaded", function () {
       if (article.hidden) place = window.scrollY;
       report.hidden = true;
       article.hidden = false;
-      document.documentElement.classList.add("in-cell");
+      document.documentElement.classList.add("cell-open");
       netwarp.showCell({ ...address, with: known(address.with) && address.with !== address.id ? address.with : undefined }, article);
       window.scrollTo(0, 0);
     } else if (!article.hidden) {
       article.hidden = true;
       article.replaceChildren();
       report.hidden = false;
-      document.documentElement.classList.remove("in-cell");
+      document.documentElement.classList.remove("cell-open");
       document.title = document.title.replace(/^.* – cell of /, "");
       const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1).split("?")[0]);
       if (target) target.scrollIntoView();
@@ -207,7 +207,7 @@ document.addEventListener("DOMContentLoaded", function () {
 });
 
 // Tables: which source the coloured differences are from.
-for (const radio of document.querySelectorAll(".against input")) {
+for (const radio of document.querySelectorAll(".grid-against input")) {
   radio.addEventListener("change", () => {
     radio.closest(".grid-block").dataset.against = radio.value;
     netwarp.say("Differences are now from " + radio.parentElement.textContent.trim());

@@ -287,7 +287,7 @@ netwarp.timeline = (function () {
     const bars = [...used].map(stateLook).map((look) => netwarp.h("span", { class: "legend-label" }, netwarp.bar(look), look.text));
     const kinds = new Set(cells.flatMap(events).map((event) => event.kind));
     const marks = [...kinds].map((kind) =>
-      netwarp.h("span", { class: "legend-label event" }, netwarp.h("b", { "aria-hidden": "true" }, signOf(kind)), kind.replace(/_/g, " ")));
+      netwarp.h("span", { class: "legend-label legend-event" }, netwarp.h("b", { "aria-hidden": "true" }, signOf(kind)), kind.replace(/_/g, " ")));
     return [...named, ...bars, ...marks];
   };
 

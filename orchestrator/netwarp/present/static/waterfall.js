@@ -37,11 +37,11 @@
       seen.add(object.port);
       const bars = PARTS.filter(([kind, , from, to]) =>
         object[to] > object[from] && (kind !== "setup" || (first && object.opened_s !== null))).map(([kind, text, from, to]) =>
-        h("span", { class: "bar " + kind,
+        h("span", { class: "waterfall-bar waterfall-" + kind,
           title: `${text}${kind === "blocked" && blamed(object) ? ` (${blamed(object)})` : ""}: ${number((object[to] - object[from]) * 1000)} ms`,
           style: `left: ${percent(object[from] - begin)}; width: ${percent(Math.max(0, object[to] - object[from]))}` }));
-      return h("div", { class: "row" }, h("span", { class: "name" }, name(object), h("small", {}, " ", lane(object, protocol))),
-        h("span", { class: "track" }, bars), h("span", { class: "end" }, number(object.delivered_s - begin), " s"));
+      return h("div", { class: "waterfall-row" }, h("span", { class: "waterfall-name" }, name(object), h("small", {}, " ", lane(object, protocol))),
+        h("span", { class: "waterfall-track" }, bars), h("span", { class: "waterfall-end" }, number(object.delivered_s - begin), " s"));
     });
   }
 
@@ -61,7 +61,7 @@
     let drawn = cells;
     const pages = [...new Set(Object.values(cell.pages || {}).flat().map((one) => one.page))];
     if (!pages.length) return "";
-    const place = h("div", { class: "waterfalls" });
+    const place = h("div", { class: "waterfall-all" });
     const show = (page) => {
       const columns = columnsOf(drawn, page).filter((one) => one.objects.length);
       const ends = columns.map(({ objects }) => Math.max(...objects.map((one) => one.delivered_s)) - beginOf(objects));
@@ -82,13 +82,13 @@
     };
     show(pages[0]);
     return section("Waterfall of a page",
-      h("form", { class: "controls" }, pages.length > 1 && h("label", { class: "inline" }, "Page", select),
-        beside.length > 0 && h("label", { class: "inline" }, "Beside it", h("select", { id: "waterfall-beside",
+      h("form", { class: "controls" }, pages.length > 1 && h("label", { class: "controls-inline" }, "Page", select),
+        beside.length > 0 && h("label", { class: "controls-inline" }, "Beside it", h("select", { id: "waterfall-beside",
           onchange: (event) => chosen(Number(event.target.value)) },
         h("option", { value: -1 }, cells.length > 1 ? "the cell compared with" : "nothing"),
         beside.map((one, at) => h("option", { value: at }, `the other levels of ${one.title}`))))),
       h("div", { class: "legend-row" }, PARTS.map(([kind, text]) => h("span", { class: "legend-label" },
-        h("span", { class: "waterfall-key " + kind, "aria-hidden": "true" }), text))),
+        h("span", { class: "waterfall-key waterfall-" + kind, "aria-hidden": "true" }), text))),
       place,
       h("p", { class: "note" }, "By the client's captures, from the first packet of the page. An object that waits names, when pointed at and in its table, whose lost packet it waits for."));
   };
