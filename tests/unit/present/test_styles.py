@@ -26,8 +26,8 @@ SCRIPTS = {
     "capture": ("report", "charts"),
 }  # fmt: skip
 PARTS = {
-    "index": ("index", "summary", "conclusion", "setup", "answers", "claims", "counts", "figures", "tables", "schedules",
-              "events", "explore", "cells", "run", "parts"),
+    "index": ("index", "summary", "conclusion", "setup", "answers", "claims", "counts", "figures", "tables",
+              "schedules", "events", "explore", "cells", "run", "parts"),
 }  # fmt: skip
 
 
