@@ -15,14 +15,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..captures.native import Ints
-from ..core.link_types import AckThinning, LinkImpairment, Opportunities, Policer, Slots
+from ..core.link_types import AckThinning, LinkImpairment, Opportunities, Policer
 from ..core.topology import DirectedLink
 from ..core.types import Cell, Check, Flow, Path
 from ..testbed.agent_steps import agents_of
 from ..testbed.compile import LATE_NS
 from ..testbed.rate_line import varies
 from .observation import FlowObservation, Window
-from .passages import Shapes, rate_bit_s, shapes_over_time
+from .passages import Shapes, delays_ns, rate_bit_s, shapes_over_time
 from .planned_paths import opportunities_bit_s, route_of
 
 GRAIN_NS = 2_000
@@ -33,8 +33,6 @@ CLOCKS_RATIO = 2e-4
 """By how much the clocks of two machines may differ in speed."""
 ROUNDING_NS = 1
 """The kernel cuts the sending time of a packet to whole ns."""
-WIDEST_JITTERS = 4.0
-"""Of a distribution's table (testbed/netem.py: LIMITS)."""
 ALWAYS_NS = -(1 << 60)
 
 
@@ -319,21 +317,6 @@ class _Window:
             mtu = min([self.of_cell.mtu[each.link], *shrunk])
             times *= 1.0 + (20.0 / (mtu - 27) if mtu < longest else 0.0)
         return times
-
-
-def delays_ns(shape: LinkImpairment) -> tuple[int, int]:
-    """The least and the greatest delay that a direction's delay line gives."""
-    spread = shape.jitter_ns if shape.distribution == "uniform" else int(WIDEST_JITTERS * shape.jitter_ns)
-    low, high = max(0, shape.one_way_delay_ns - spread), shape.one_way_delay_ns + spread
-    if shape.reorder_ratio:
-        low = 0
-    for rule in shape.packet_rules:
-        high += rule.delay_ns
-    if isinstance(shape.slots, Slots):
-        high += shape.slots.most_ns
-    if isinstance(shape.ack_thinning, AckThinning):
-        high += shape.ack_thinning.hold_ns
-    return low, high
 
 
 def _overtakes(shape: LinkImpairment) -> bool:

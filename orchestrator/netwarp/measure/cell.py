@@ -44,7 +44,15 @@ from .fairness import convergence_times, courses, windows_of
 from .flow_over_time import asked_of
 from .flow_packets import check_ports, packets_at_both_ends
 from .groups import flow_metrics, without_values
-from .groups.counters import agent_metrics, aqm_metrics, counted_at_end, cpu_metrics, mark_checks, policer_metrics
+from .groups.counters import (
+    agent_metrics,
+    aqm_metrics,
+    counted_at_end,
+    cpu_metrics,
+    held_packets,
+    mark_checks,
+    policer_metrics,
+)
 from .groups.datagrams import datagram_flow_metrics, datagram_window
 from .groups.flow_groups import group_metrics
 from .groups.flow_sharing import flow_sharing_metrics, jain_index, span_metrics
@@ -53,7 +61,16 @@ from .groups.physics import lone_queue
 from .groups.quic import quic_metrics
 from .groups.traffic import datagram_metrics, datagrams_at
 from .kernel_samples import path_traces, read_samples, read_trace, trace_check, with_thresholds
-from .observation import FlowObservation, Window, goodput_known, moments_of, program_end, program_window, window_of
+from .observation import (
+    FlowObservation,
+    Window,
+    broke_ns,
+    goodput_known,
+    moments_of,
+    program_end,
+    program_window,
+    window_of,
+)
 from .packets_around_fault import packets_around_fault
 from .page_objects import pages_check
 from .passages import PassageReader, link_metrics
@@ -105,7 +122,9 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
     of_the_cell["jain_index"] = jain_index([result.metrics[rate] for result in results.values()])
     of_the_cell |= aqm_metrics(cell, counted) | agent_metrics(cell, directory, records.rules)
     of_the_cell |= policer_metrics(cell, records.policers)
-    reader = PassageReader(cell, cell_dir, layout, records.ready.t0_realtime_ns)
+    passed = cell.measure or any(flow.protocol == "quic" for flow in cell.flows)
+    held = held_packets(cell, layout, records.qdiscs, records.addresses) if passed else {}
+    reader = PassageReader(cell, cell_dir, layout, records.ready.t0_realtime_ns, held)
     for flow in cell.flows:  # losses and queues, which no packet of QUIC tells: without [measure], too
         if flow.protocol == "quic":
             shared[flow.name] = shared[flow.name] | reader.of_flow(flow).metrics()
@@ -311,7 +330,9 @@ def _flow(
     end = sender or receiver
     peers = {address: path_names[index] for address, index in (end.peers if end else {}).items()}
     traces = path_traces(read_trace(directory.trace), flow, peers, _mss(sender_records), ready.t0_monotonic_ns)
-    window = window_of(flow, receiver, program_end(flow, records.exits))
+    broke = broke_ns(sender_records, ready.t0_monotonic_ns)
+    gone_ns = cell.duration_ns if broke is None else broke
+    window = window_of(flow, receiver, program_end(flow, records.exits), gone_ns=gone_ns)
     observation = FlowObservation(
         cell=cell,
         flow=flow,

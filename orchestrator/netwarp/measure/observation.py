@@ -13,7 +13,7 @@ from ..captures.mptcp.subflows import Lifetime, SubflowGroup, lifetimes, subflow
 from ..captures.native import Bools, Ints
 from ..captures.time_spans import by, longest_gap
 from ..core.types import Cell, Flow
-from ..store.app_records import AppRecord, Connected, Lost, Schedule
+from ..store.app_records import AppRecord, Connected, Lost, Schedule, Summary
 from ..store.derived import PageObject
 from ..store.init_records import Exit
 from ..store.ndjson import last, of_kind
@@ -43,6 +43,13 @@ class Window:
     def holds(self, t_ns: Ints) -> Bools:
         """The instants (from T0) that are not after the end."""
         return by(t_ns, self.end_ns)
+
+    def runs(self, from_ns: int, to_ns: int, duration_ns: int) -> bool:
+        """True if the flow runs all that time: its first payload arrived by its beginning, and it ends at its end at
+        the earliest (without an end: with the cell).
+        """
+        end_ns = duration_ns if self.end_ns is None else self.end_ns
+        return self.first_ns is not None and self.first_ns <= from_ns and end_ns >= to_ns
 
     def until_ns(self, packets: FlowPackets) -> int | None:
         """The end as times of captures are, ns since 1970."""
@@ -202,12 +209,9 @@ def goodput_known(flows: Iterable[FlowObservation]) -> bool:
 
 
 def end_ns(observation: FlowObservation) -> int:
-    """The end of the time in which a message may be delivered: of the window, or of the cell for a flow by bytes that
-    did not receive all of them.
-    """
-    window, flow = observation.window, observation.flow
-    known = window.complete or flow.stop_ns is not None
-    return window.end_ns if known and window.end_ns is not None else observation.cell.duration_ns
+    """The end of the time in which a message may be delivered: of the window, or of the cell where that has none."""
+    end = observation.window.end_ns
+    return observation.cell.duration_ns if end is None else end
 
 
 def mptcp_groups(packets: FlowPackets) -> list[SubflowGroup]:
@@ -244,9 +248,24 @@ def program_window(flow: Flow, t_ns: Ints, program: tuple[int, bool] | None) -> 
     return Window(first, flow.stop_ns if stopped else end, program[1] and not stopped)
 
 
-def window_of(flow: Flow, receiver: FlowPackets | None, program: tuple[int, bool] | None = None) -> Window:
-    """The window: up to the stop of a timed flow, up to the arrival of the last new payload of a flow with a number of
-    bytes, or up to the end of a program (program_end) that ended by itself.
+BROKEN = ("gave_up", "stalled", "peer_closed", "peer_aborted", "failed")
+"""Reasons of a sender whose connection ended before its own end did."""
+
+
+def broke_ns(records: Sequence[AppRecord], t0_monotonic_ns: int) -> int | None:
+    """When a sender's connection broke for good (it never came up, was given up, reset or closed by its peer, or made
+    no progress), from T0; None: it did not.
+    """
+    summary = last(records, Summary)
+    return summary.t_ns - t0_monotonic_ns if summary is not None and summary.reason in BROKEN else None
+
+
+def window_of(
+    flow: Flow, receiver: FlowPackets | None, program: tuple[int, bool] | None = None, *, gone_ns: int | None = None
+) -> Window:
+    """The window: up to the stop of a timed flow, up to the arrival of the byte that completes a flow with a number of
+    bytes, or up to the end of a program (program_end) that ended by itself. A flow that does not get all of its bytes
+    through lasts until its end: gone_ns, where its connection broke or else the cell ends (None: not known).
     """
     if receiver is None:
         return Window(None, flow.stop_ns, False)
@@ -260,10 +279,12 @@ def window_of(flow: Flow, receiver: FlowPackets | None, program: tuple[int, bool
     if flow.total_bytes is not None and len(t_ns):
         total = np.cumsum(payload)
         complete = bool(total[-1] >= flow.total_bytes)
-        last = int(t_ns[np.searchsorted(total, flow.total_bytes)] if complete else t_ns[-1])
-        if end is None or (complete and last < end):
-            end = last
-        complete = complete and last <= end
+        if complete:
+            done = int(t_ns[np.searchsorted(total, flow.total_bytes)])
+            complete = end is None or done <= end
+            end = done if complete else end
+    if flow.total_bytes is not None and not complete and gone_ns is not None:
+        end = gone_ns if end is None else min(end, gone_ns)
     return Window(first, end, complete)
 
 

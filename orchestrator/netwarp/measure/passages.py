@@ -2,15 +2,21 @@
 
 A packet is recognised by its fingerprint (captures/hop_joins.py, as `netwarp analyze --join` does). Its queue delay is
 its one-way delay (RFC 7679) less what the links add without any queue: their one-way delays, and the sending times at
-their rates (of links that events or a trace change, as they are when a packet comes). Jitter counts as queue delay, and
-so does the wait for a delivery opportunity; a token bucket, which sends a packet after a pause at once, as none.
+their rates (of links that events or a trace change, as they are when a packet comes). Jitter counts as queue delay with
+its sign, and so does the wait for a delivery opportunity. A token bucket, which sends a packet after a pause at once,
+counts as none.
+
+A packet that did not come behind a link was lost there, or it waits there when the captures end. It was lost if one
+came that it would have preceded. Of those after the last one that came, as many wait as the kernel's qdiscs hold.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 import numpy as np
@@ -18,9 +24,9 @@ import numpy as np
 from ..captures.capture import read_captures
 from ..captures.hop_joins import make_hop
 from ..captures.native import NONE, Bools, Floats, Ints, Rows
-from ..core.link_types import LinkImpairment
+from ..core.link_types import AckThinning, LinkImpairment, Slots
 from ..core.topology import Crossing, DirectedLink, crossings
-from ..core.types import Cell, Flow
+from ..core.types import BACK, Cell, Flow
 from ..core.types import Path as FlowPath
 from ..core.wire import ECN_MASK, IP_PROTOCOLS, UDP
 from ..testbed.layout import Layout
@@ -30,12 +36,16 @@ from .planned_paths import route_of
 
 SHARES = (0.95, 0.99)
 """Of the packets, whose queue delay is shown."""
+FOREVER_NS = 1 << 62
+WIDEST_JITTERS = 4.0
+"""Of a distribution's table (testbed/netem.py: LIMITS)."""
+LONGEST_PACKET_BYTES = 65_549
 
 
 @dataclasses.dataclass(frozen=True)
 class Passages:
-    """Packets before a link or path, in the order of time. t_s: when they came, from T0; delay_s: in queues, NaN: lost;
-    ip_bytes: their sizes. arrived_s: when they came behind it.
+    """Packets before a link or path, in the order of time. t_s: when they came, from T0; delay_s: in queues, NaN: they
+    did not come behind it; ip_bytes: their sizes. arrived_s: when they came behind it.
     """
 
     t_s: Floats
@@ -44,21 +54,36 @@ class Passages:
     arrived_s: Floats
     codepoint: Ints
     """Of ECN before the link; read where a link has DualPI2, else 0."""
+    waiting: Bools
+    """Those that wait, or may wait, when the captures end."""
+
+    @property
+    def came(self) -> Bools:
+        """The packets that came behind the link or path."""
+        return ~np.isnan(self.delay_s)
 
     @property
     def lost(self) -> Bools:
         """The packets that were lost."""
-        return np.isnan(self.delay_s)
+        return np.isnan(self.delay_s) & ~self.waiting
+
+    def holding(self, packets: int) -> Passages:
+        """These, where the qdiscs hold so many packets at the end: the others were dropped, the last ones of them."""
+        waiting = self.waiting.copy()
+        waiting[np.flatnonzero(waiting)[packets:]] = False
+        return dataclasses.replace(self, waiting=waiting)
 
     def metrics(self) -> dict[str, float | None]:
         """Metrics of all of them; none of no packets."""
         if not len(self.t_s):
             return dict.fromkeys(NAMES)
-        known = self.delay_s[~self.lost]
+        known = self.delay_s[self.came]
+        through = len(self.t_s) - int(self.waiting.sum())
         late = np.quantile(known, SHARES).tolist() if len(known) else (None, None)
         return {
             "lost_packets": float(self.lost.sum()),
-            "loss_ratio": float(self.lost.mean()),
+            "loss_ratio": float(self.lost.sum()) / through if through else None,
+            "waiting_packets": float(self.waiting.sum()),
             "queue_delay_mean_s": float(known.mean()) if len(known) else None,
             "queue_delay_p95_s": late[0],
             "queue_delay_p99_s": late[1],
@@ -77,7 +102,8 @@ class Passages:
 
 
 NAMES = (
-    "lost_packets", "loss_ratio", "queue_delay_mean_s", "queue_delay_p95_s", "queue_delay_p99_s", "queue_delay_max_s",
+    "lost_packets", "loss_ratio", "waiting_packets", "queue_delay_mean_s", "queue_delay_p95_s", "queue_delay_p99_s",
+    "queue_delay_max_s",
 )  # fmt: skip
 
 
@@ -86,7 +112,7 @@ def joined(passages: Sequence[Passages]) -> Passages:
     if not passages:
         nothing = np.zeros(0)
         none = np.zeros(0, dtype=np.int64)
-        return Passages(nothing, nothing, none, nothing, none)
+        return Passages(nothing, nothing, none, nothing, none, none.astype(np.bool_))
     order = np.argsort(np.concatenate([each.t_s for each in passages]), kind="stable")
     columns = (field.name for field in dataclasses.fields(Passages))
     return Passages(**{name: np.concatenate([getattr(each, name) for each in passages])[order] for name in columns})
@@ -95,8 +121,13 @@ def joined(passages: Sequence[Passages]) -> Passages:
 class PassageReader:
     """Reads the passages of a cell's flows; each capture is read once."""
 
-    def __init__(self, cell: Cell, cell_dir: Path, layout: Layout, t0_realtime_ns: int) -> None:
+    def __init__(
+        self, cell: Cell, cell_dir: Path, layout: Layout, t0_realtime_ns: int,
+        held: Mapping[tuple[str, str], int] = MappingProxyType({}),
+    ) -> None:  # fmt: skip
+        """held: the packets that the qdiscs of each direction hold at the end (groups/counters.py: held_packets)."""
         self._cell, self._dir, self._layout, self._t0_ns = cell, cell_dir, layout, t0_realtime_ns
+        self._held = held
         self._points: dict[tuple[str, str], CapturePoint | None] = {}
         self._shapes = shapes_over_time(cell)
         self._two_queues = any(map(two_queues, cell.shapes.values()))
@@ -113,8 +144,40 @@ class PassageReader:
         for path in flow.paths:
             route = self._route(flow, path, back=False)
             ends = (flow.sender, path.sender_link), (flow.receiver, path.receiver_link)
-            whole += self._passages(flow, path, route, *ends, back=False)
+            found = self._passages(flow, path, route, *ends, back=False)
+            whole += (self._of_those_held(each, (flow.name, path.name), route) for each in found)
         return joined(whole)
+
+    def _of_those_held(self, passages: Passages, own: tuple[str, str], route: Sequence[DirectedLink]) -> Passages:
+        """Packets of a flow over a path, of which those wait that are among the first of all that may wait on its
+        links: as many as the qdiscs there hold.
+        """
+        if not self._held or not passages.waiting.any():
+            return passages
+        holding = {hop for hop in route if self._held.get((hop.link, hop.direction))}
+        packets = sum(self._held[hop.link, hop.direction] for hop in holding)
+        among = {name: t_s for name, (way, t_s) in self._may_wait.items() if holding & {*way}}
+        if own not in among:  # nothing is held
+            return passages.holding(packets)
+        order = np.argsort(np.concatenate([*among.values()]), kind="stable")
+        names = np.repeat(np.arange(len(among)), [len(t_s) for t_s in among.values()])[order]
+        return passages.holding(int((names[:packets] == [*among].index(own)).sum()))
+
+    @functools.cached_property
+    def _may_wait(self) -> dict[tuple[str, str], tuple[Sequence[DirectedLink], Floats]]:
+        """Of every flow and path, both ways, whose links hold packets at the end: its route, and when the packets came
+        that may wait.
+        """
+        found: dict[tuple[str, str], tuple[Sequence[DirectedLink], Floats]] = {}
+        ways = ((flow, path, back) for flow in self._cell.flows for path in flow.paths for back in (False, True))
+        for flow, path, back in ways:
+            route = self._route(flow, path, back=back)
+            if any(self._held.get((hop.link, hop.direction)) for hop in route):
+                ends = (flow.sender, path.sender_link), (flow.receiver, path.receiver_link)
+                here, there = reversed(ends) if back else ends
+                for each in self._passages(flow, path, route, here, there, back=back):
+                    found[flow.name + (BACK if back else ""), path.name] = route, each.t_s[each.waiting]
+        return found
 
     def of_link(self, direction: str) -> Passages:
         """The packets of all flows, both ways, that cross a link in this direction ("p1.forward")."""
@@ -124,7 +187,9 @@ class PassageReader:
             for crossing in self._crossings(flow, path, back):
                 if f"{crossing.hop.link}.{crossing.hop.direction}" == direction:
                     parts += self._passages(flow, path, (crossing.hop,), crossing.before, crossing.after, back=back)
-        return joined(parts)
+        link, _, side = direction.rpartition(".")
+        whole = joined(parts)
+        return whole.holding(self._held.get((link, side), 0)) if self._held else whole
 
     def _crossings(self, flow: Flow, path: FlowPath, back: bool) -> Iterable[Crossing]:
         return crossings(self._cell.links, flow.receiver if back else flow.sender, self._route(flow, path, back=back))
@@ -147,18 +212,27 @@ class PassageReader:
         near, far = (self._rows(end, flow, path, back) for end in (before, after))
         if near is None or far is None or not hops:
             return
-        last = max(int(rows["time_ns"][-1]) if len(rows) else 0 for rows in (near, far))
-        hop = make_hop("", "", "", "", near, far, span=(0, last), t0_ns=self._t0_ns)
-        idle_s = sum(
-            delay_without_queue_s(self._shapes[each.link, each.direction], hop.packet_s, hop.packet_bytes)
-            for each in hops
-        )
+        hop = make_hop("", "", "", "", near, far, span=(0, FOREVER_NS), t0_ns=self._t0_ns)
+        over_links = [self._shapes[each.link, each.direction] for each in hops]
+        nothing = np.zeros(len(hop.packet_s))
+        idle_s = sum((delay_without_queue_s(each, hop.packet_s, hop.packet_bytes) for each in over_links), nothing)
+        at_once_s = sum((sent_at_once_s(each, hop.packet_s, hop.packet_bytes) for each in over_links), nothing)
+        delay_s = hop.packet_delay_s - idle_s
+        # a token bucket that is full sends a packet in no time
+        delay_s += np.clip(np.nan_to_num(-delay_s), 0.0, at_once_s)
+        came = np.flatnonzero(~np.isnan(delay_s))
+        last = int(came[-1]) if len(came) else -1
+        overtaken_s = sum(overtaking_s(shape) for each in over_links for _, shape in each)
+        behind = np.arange(len(delay_s)) > last  # several may have come at one instant
+        if last >= 0 and overtaken_s:
+            behind |= hop.packet_s >= hop.packet_s[last] - overtaken_s
         yield Passages(
             t_s=hop.packet_s,
-            delay_s=np.maximum(hop.packet_delay_s - idle_s, 0.0),  # NaN stays NaN
+            delay_s=delay_s,
             ip_bytes=hop.packet_bytes,
             arrived_s=hop.packet_s + hop.packet_delay_s,
             codepoint=self._codepoints(before, hop.packet_row),
+            waiting=np.isnan(delay_s) & behind,
         )
 
     def _codepoints(self, end: tuple[str, str], rows: Ints) -> Ints:
@@ -255,6 +329,38 @@ def delay_without_queue_s(shapes: Shapes, came_s: Floats, ip_bytes: Ints) -> Flo
     return delay_s
 
 
+def sent_at_once_s(shapes: Shapes, came_s: Floats, ip_bytes: Ints) -> Floats:
+    """The part of that time that a full token bucket saves: the sending time of each packet."""
+    buckets = [(at_ns, shape if shape.token_bucket else LinkImpairment()) for at_ns, shape in shapes]
+    without = [(at_ns, msgspec.structs.replace(shape, one_way_delay_ns=0)) for at_ns, shape in buckets]
+    return delay_without_queue_s(without, came_s, ip_bytes)
+
+
+def overtaking_s(shape: LinkImpairment) -> float:
+    """The longest time by which a packet may come before one that entered a direction of a link earlier."""
+    least, most = delays_ns(shape)
+    in_order = shape.keeps_order and not shape.reorder_ratio and not shape.packet_rules
+    spread_s = 0.0 if in_order else (most - least) / 1e9
+    if two_queues(shape) and shape.rate_bit_s:
+        spread_s += (shape.queue_packets or 0) * LONGEST_PACKET_BYTES * 8 / shape.rate_bit_s
+    return spread_s
+
+
+def delays_ns(shape: LinkImpairment) -> tuple[int, int]:
+    """The least and the greatest delay that a direction's delay line gives."""
+    spread = shape.jitter_ns if shape.distribution == "uniform" else int(WIDEST_JITTERS * shape.jitter_ns)
+    low, high = max(0, shape.one_way_delay_ns - spread), shape.one_way_delay_ns + spread
+    if shape.reorder_ratio:
+        low = 0
+    for rule in shape.packet_rules:
+        high += rule.delay_ns
+    if isinstance(shape.slots, Slots):
+        high += shape.slots.most_ns
+    if isinstance(shape.ack_thinning, AckThinning):
+        high += shape.ack_thinning.hold_ns
+    return low, high
+
+
 def two_queues(shape: LinkImpairment) -> bool:
     """True if a direction of a link has one queue for low latency and one for the rest."""
     return shape.aqm is not None and shape.aqm.kind == "dualpi2"
@@ -268,7 +374,7 @@ def _by_queue(shape: LinkImpairment, passages: Passages) -> dict[str, float | No
     mask = int(shape.aqm.settings["low_latency"]) if shape.aqm is not None and two_queues(shape) else 0
     low = (passages.codepoint & mask) > 0
     for name, mine in (("low_latency", low), ("classic", ~low)) if mask else ():
-        known = passages.delay_s[mine & ~passages.lost]
+        known = passages.delay_s[mine & passages.came]
         metrics[f"{name}_queue_delay_mean_s"] = float(known.mean()) if len(known) else None
         metrics[f"{name}_queue_delay_p99_s"] = float(np.quantile(known, 0.99)) if len(known) else None
     return metrics

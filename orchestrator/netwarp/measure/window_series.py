@@ -63,7 +63,7 @@ def _series(
         yield from ((name, *each) for each in _passed(over_paths[name], bins, asked.window_ns))
     shapes = {f"{link}.{side}": changes for (link, side), changes in shapes_over_time(cell).items()}
     for name, passages in over_links.items():
-        there = ~passages.lost
+        there = passages.came
         arrived = window_numbers(passages.arrived_s[there], asked.window_ns)
         wire = _sums(arrived, passages.ip_bytes[there], bins) * 8 / length_s
         yield name, "throughput_bit_s", _rounded(wire, 3)
@@ -82,14 +82,15 @@ def _passed(passages: Passages, bins: int, window_ns: int) -> Iterator[tuple[str
     place = window_numbers(passages.t_s, window_ns)
     inside = (place >= 0) & (place < bins)
     place, delay = place[inside], passages.delay_s[inside]
-    lost = np.isnan(delay)
-    came, gone = (np.bincount(at, minlength=bins) for at in (place, place[lost]))
+    lost, waiting = passages.lost[inside], passages.waiting[inside]
+    through = ~np.isnan(delay)
+    came, gone = (np.bincount(at, minlength=bins) for at in (place[~waiting], place[lost]))
     yield "lost_packets", _rounded(np.where(came > 0, gone.astype(np.float64), np.nan), 0)
     yield "loss_ratio", _rounded(np.divide(gone, came, out=np.full(bins, np.nan), where=came > 0), 6)
     means, late = np.full(bins, np.nan), np.full(bins, np.nan)
-    order = np.argsort(place[~lost], kind="stable")
-    edges = np.searchsorted(place[~lost][order], np.arange(bins + 1))
-    known = delay[~lost][order]
+    order = np.argsort(place[through], kind="stable")
+    edges = np.searchsorted(place[through][order], np.arange(bins + 1))
+    known = delay[through][order]
     for number in range(bins):
         if edges[number] < edges[number + 1]:
             these = known[edges[number] : edges[number + 1]]

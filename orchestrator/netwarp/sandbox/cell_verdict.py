@@ -175,10 +175,20 @@ def _exits_verdict(cell: Cell, directory: CellDir, records: list[init.InitRecord
             return Verdict(Outcome.FAILED, f"{name} was never started or never ended")
         if exited.killed:
             return Verdict(Outcome.FAILED, f"{name} did not end and was killed after the grace period")
-        if exited.status != 0 and not excused(exited):
+        if exited.status != 0 and not excused(exited) and not never_connected(cell, directory, name):
             how = f"died of signal {exited.signal}" if exited.signal else f"ended with status {exited.status}"
             return Verdict(Outcome.FAILED, f"{name} {how}: {app_error(cell, directory, name)}")
     return None
+
+
+def never_connected(cell: Cell, directory: CellDir, name: str) -> bool:
+    """True if all that was wrong with an app is that nothing answered its connection before its stop or its deadline:
+    that is the network's doing, and a result.
+    """
+    flows = processes(cell).get(name, (name,))
+    errors = [last(app_records_left(directory, flow, "error"), app.Error) for flow in flows]
+    there = [error for error in errors if error is not None]
+    return bool(there) and all(error.message.startswith(_LATE) for error in there)
 
 
 def _killed_by_the_spec(agent: Agent, exited: init.Exit) -> bool:

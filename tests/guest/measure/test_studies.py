@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -71,3 +72,107 @@ def test_marks_are_counted_wherever_they_are_captured(studied: Callable[[Experim
         found = numbers(run, aqm=aqm_kind)
         assert found["", "aqm_marked_packets"] == found["f", "ecn_marked_packets"]
         assert (found["", "aqm_marked_packets"] or 0) > 0
+
+
+def kernel_drops(run: netwarp.Run, cell_id: str) -> int:
+    """What the qdiscs of the only hop dropped, by its last dump; a root counts what is dropped below it."""
+    environment = json.loads((run.directory.cell(cell_id).root / "environment.json").read_text())
+    last = {entry["namespace"]: entry["qdiscs"] for entry in environment["network"]["qdiscs"]}
+    return sum(qdisc["dropped_packets"] for qdisc in last["p.hop"] if qdisc["parent"] is None)
+
+
+def test_what_is_lost_was_dropped_and_what_waits_is_no_loss(studied: Callable[[Experiment], netwarp.Run]) -> None:
+    s = Experiment("losses", duration="12 s")
+    a, b = s.host("a"), s.host("b")
+    p = s.link("p", a, b, rate="10 kbit/s", queue="500 packets", rtt="40 ms")
+    f = s.flow("f", a, b, protocol="tcp", paths=[p])
+    s.flow("g", a, b, protocol="tcp", paths=[p], start="1 s")
+    s.factor("rate", ["2 kbit/s", "64 kbit/s", "1 Mbit/s"], sets=p.rate)
+    s.factor("queue", ["5 packets", "500 packets"], sets=p.queue)
+    s.factor("stop", ["9 s", "12 s"], sets=f.stop)
+    s.set(measure={"links": ["p.forward", "p.backward"]})
+    run = studied(s)
+    for cell in run.table("cells"):
+        found = numbers(run, rate=cell["rate"], queue=cell["queue"], stop=cell["stop"])
+        lost = (found["p.forward", "lost_packets"] or 0) + (found["p.backward", "lost_packets"] or 0)
+        assert lost == kernel_drops(run, cell["cell_id"]), cell
+        assert lost == 0 or cell["queue"] == "5 packets"
+        for name in ("lost_packets", "waiting_packets"):
+            assert found["f", name] + found["g", name] == found["p.forward", name], (cell, name)
+        assert cell["rate"] != "2 kbit/s" or (found["p.forward", "waiting_packets"] or 0) > 0
+
+
+def test_jitter_alone_is_no_queue(studied: Callable[[Experiment], netwarp.Run]) -> None:
+    s = Experiment("jitter", duration="20 s")
+    a, b = s.host("a"), s.host("b")
+    p = s.link("p", a, b, rate="100 Mbit/s", queue="500 packets", rtt="40 ms", backward={"jitter": "5 ms"})
+    s.flow("f", a, b, protocol="tcp", paths=[p], sender={"message_rate": "500 kbit/s"})
+    s.factor("queue", ["500 packets", "1 MB"], sets=p.queue)
+    s.set(measure={"links": ["p.forward", "p.backward"]})
+    run = studied(s)
+    for queue in ("500 packets", "1 MB"):
+        found = numbers(run, queue=queue)
+        assert abs(found["p.backward", "queue_delay_mean_s"] or 1) < 3e-4
+        assert found["p.backward", "queue_delay_max_s"] == pytest.approx(0.005, rel=0.1)
+        assert found["p.forward", "queue_delay_mean_s"] == pytest.approx(0, abs=1e-5)
+
+
+def test_flows_that_do_not_run_are_not_starved(studied: Callable[[Experiment], netwarp.Run]) -> None:
+    s = Experiment("spanjain", duration="10 s")
+    a, b = s.host("a"), s.host("b")
+    p = s.link("p", a, b, rate="10 Mbit/s", queue="50 packets", rtt="40 ms")
+    s.flow("x", a, b, protocol="tcp", paths=[p], stop="4 s")
+    y = s.flow("y", a, b, protocol="tcp", paths=[p], stop="4 s")
+    s.flow("z", a, b, protocol="tcp", paths=[p], start="4.2 s")
+    s.factor("y_stop", ["4 s", "10 s"], sets=y.stop)
+    s.set(measure={"span": {"from": "5 s", "to": "10 s"}})
+    run = studied(s)
+    assert numbers(run, y_stop="4 s")["", "span_jain_index"] is None
+    two = numbers(run, y_stop="10 s")
+    rates = [two[name, "span_goodput_bit_s"] or 0 for name in ("y", "z")]
+    assert two["", "span_jain_index"] == pytest.approx(sum(rates) ** 2 / (2 * sum(rate**2 for rate in rates)))
+
+
+@pytest.mark.parametrize("odd", ["9.95 s", "9.97 s"])
+def test_a_flow_that_nothing_answers_takes_no_others_numbers(
+    studied: Callable[[Experiment], netwarp.Run], odd: str
+) -> None:
+    s = Experiment("never", duration="10 s")
+    a, b = s.host("a"), s.host("b")
+    p = s.link("p", a, b, rate="10 Mbit/s", queue="50 packets", rtt="40 ms")
+    s.flow("ok", a, b, protocol="tcp", paths=[p])
+    s.flow("odd", a, b, protocol="tcp", paths=[p], start=odd)
+    s.set(measure={"links": ["p.forward"]})
+    found = numbers(studied(s))
+    assert found["ok", "goodput_bit_s"] == pytest.approx(9.6e6, rel=0.01)
+    assert found["odd", "goodput_bit_s"] is None
+    assert (found["ok", "broken_connections"], found["odd", "broken_connections"]) == (0, 1)
+    assert found["odd", "undelivered_bytes"] == 0
+
+
+def test_the_initial_window_is_ten_packets_on_a_slow_link(studied: Callable[[Experiment], netwarp.Run]) -> None:
+    s = Experiment("slow", duration="30 s")
+    a, b = s.host("a"), s.host("b")
+    p = s.link("p", a, b, rate="10 kbit/s", queue="500 packets", rtt="40 ms")
+    s.flow("f", a, b, protocol="tcp", paths=[p])
+    s.factor("rate", ["4 kbit/s", "64 kbit/s", "10 Mbit/s"], sets=p.rate)
+    run = studied(s)
+    for rate in ("4 kbit/s", "64 kbit/s", "10 Mbit/s"):
+        assert numbers(run, rate=rate)["f", "initial_window_packets"] == 10
+
+
+def test_a_dead_flow_is_not_fast(studied: Callable[[Experiment], netwarp.Run]) -> None:
+    """Of 3 MB each; one loses its link for good after 1 s and gives up."""
+    s = Experiment("dead", duration="60 s")
+    a, b, c, r = s.host("a", sysctl={"net.ipv4.tcp_retries2": "4"}), s.host("b"), s.host("c"), s.router("r")
+    way = {"rate": "10 Mbit/s", "queue": "50 packets", "rtt": "10 ms"}
+    left, right, out = s.link("left", a, r, **way), s.link("right", c, r, **way), s.link("out", r, b, **way)
+    for name, node, link in (("dies", a, left), ("lives", c, right)):
+        paths = [{"sender": link, "receiver": out}]
+        s.flow(name, node, b, protocol="tcp", paths=paths, bytes="3 MB")
+    s.event("cut", action="cut", link=left, at="1 s")
+    found = numbers(studied(s))
+    assert (found["dies", "broken_connections"], found["lives", "broken_connections"]) == (1, 0)
+    assert (found["dies", "undelivered_bytes"] or 0) > 1e6
+    assert (found["dies", "goodput_bit_s"] or 0) < (found["lives", "goodput_bit_s"] or 0)
+    assert found["dies", "outage_s"] is None

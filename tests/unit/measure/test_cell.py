@@ -22,6 +22,7 @@ from netwarp.measure.delivery import SentMessages
 from netwarp.measure.timetable import NEVER
 from netwarp.store.app_records import (
     Connected,
+    Summary,
 )
 from netwarp.store.init_records import Exit
 from support.captures import DATA, READ_BYTES
@@ -270,11 +271,25 @@ def test_a_flow_by_bytes_ends_with_its_last_new_payload(tmp_path: Path) -> None:
     assert metrics["completion_time_s"] == pytest.approx(fresh[-1][0].t - 0.5, abs=1e-9)
     span = fresh[-1][0].t - fresh[0][0].t
     assert metrics["goodput_bit_s"] == pytest.approx((total - fresh[0][1]) * 8 / span, rel=1e-9)
-    # asked for more than came: never completed, and the rates end with what came last
+    # asked for more than came: never completed, and it lasts until the cell ends
     more = make_cell("sctp", flow={"total_bytes": total + 1, "stop_ns": None})
     incomplete = derive(more, tmp_path / "cell").metrics
     assert incomplete["completion_time_s"] is None
-    assert incomplete["goodput_bit_s"] == pytest.approx(metrics["goodput_bit_s"])
+    assert incomplete["goodput_bit_s"] == pytest.approx((total - fresh[0][1]) * 8 / (12 - fresh[0][0].t), rel=1e-9)
+    # or until its connection broke: what came is then over the time until its sender was told
+    for reason, end_s in (("gave_up", 11.5), ("peer_aborted", 11.5), ("terminated", 12.0)):
+        taken(tmp_path / "cell", total + 1, reason, int(11.5 * S))
+        broken = derive(more, tmp_path / "cell").metrics
+        span = end_s - fresh[0][0].t
+        assert broken["goodput_bit_s"] == pytest.approx((total - fresh[0][1]) * 8 / span, rel=1e-9)
+        assert broken["broken_connections"] == (reason != "terminated")
+        assert broken["undelivered_bytes"] == 1
+
+
+def taken(root: Path, sent_bytes: int, reason: str, at_ns: int) -> None:
+    """The sender's last word: what its kernel took, and how it ended."""
+    summary = Summary(MONOTONIC + at_ns, reason=reason, status=0, sent_bytes=sent_bytes)
+    write(root / "apps" / "ftp.sender.ndjson", [summary])
 
 
 @pytest.mark.parametrize(

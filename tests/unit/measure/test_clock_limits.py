@@ -77,8 +77,8 @@ def test_every_metric_of_both_ends_or_from_a_repair_is_held_against_the_clocks()
         "undelivered_messages", "undelivered_bytes", "ends_disagree", "aborts", "unclosed_ends",
         # of both ends, but each wait between two packets that one of them sent: one clock
         "setup_repeat_wait_s", "data_repeat_wait_s", "close_repeat_wait_s", "messages",
-        "lost_packets", "loss_ratio", "span_loss_ratio", "lost_datagrams", "datagram_loss_ratio", "repeated_datagrams",
-        "reordered_datagrams",
+        "lost_packets", "loss_ratio", "waiting_packets", "span_loss_ratio", "lost_datagrams", "datagram_loss_ratio",
+        "repeated_datagrams", "reordered_datagrams",
         # differences of delays, in which the clocks' difference cancels
         "jitter_s", "delay_variation_p99_s",
     }  # fmt: skip

@@ -17,6 +17,7 @@ from ...testbed.layout import Layout
 from ...testbed.nftables import decode_rules
 from ...testbed.policers import decode_policers
 from ...testbed.readback import Qdisc, decode, decode_qdiscs, split
+from ...testbed.shaping import Shaping
 from ..capture_point import CapturePoint
 
 Counted = Mapping[tuple[str, DirectionName], Qdisc]
@@ -30,23 +31,53 @@ def counted_at_end(cell: Cell, layout: Layout, dumps: Sequence[Dump], addresses:
     """
     if not any(shape.aqm for link in cell.links for shape in (link.forward, link.backward)):
         return {}
-    last = {dump.ns: dump for dump in dumps}
-    seen = {
-        (namespace, qdisc.ifindex): qdisc
-        for namespace, dump in last.items()
-        for qdisc in decode_qdiscs(dump.data())
-        if qdisc.aqm is not None
-    }
+    seen = {(namespace, qdisc.ifindex): qdisc for namespace, qdisc in _last_qdiscs(dumps) if qdisc.aqm is not None}
+    places = _places(layout, addresses)
+    return {key: seen[place] for key, place in places.items() if place in seen}
+
+
+def _last_qdiscs(dumps: Sequence[Dump]) -> Iterator[tuple[int, Qdisc]]:
+    """(namespace, qdisc) of the last dump of each namespace."""
+    for namespace, dump in {dump.ns: dump for dump in dumps}.items():
+        for qdisc in decode_qdiscs(dump.data()):
+            yield namespace, qdisc
+
+
+def _places(layout: Layout, addresses: Sequence[Dump]) -> dict[tuple[str, DirectionName], tuple[int, int]]:
+    """(link, direction) -> (namespace, number) of the interface that shapes it."""
     numbers = {
         (dump.ns, dict(entry["attrs"]).get("IFA_ADDRESS")): int(entry["index"])
         for dump in addresses
         for entry in decode("address", dump.data())
     }
-    places = {
+    return {
         key: (interface.namespace, numbers.get((interface.namespace, interface.ip), interface.ifindex))
         for key, interface in layout.shaped.items()
     }
-    return {key: seen[place] for key, place in places.items() if place in seen}
+
+
+def held_packets(
+    cell: Cell, layout: Layout, dumps: Sequence[Dump], addresses: Sequence[Dump]
+) -> dict[tuple[str, str], int]:
+    """(link, direction) -> the packets that its qdiscs hold in the last dump: in its queue, its delay lines, and on its
+    way. {} without a dump of every shaped interface.
+    """
+    held: dict[tuple[int, int], int] = {}
+    for namespace, qdisc in _last_qdiscs(dumps):
+        if qdisc.parent is None:  # a root counts what is below it
+            held[namespace, qdisc.ifindex] = held.get((namespace, qdisc.ifindex), 0) + qdisc.queued_packets
+    shaping = Shaping(cell, layout, 0)
+    found: dict[tuple[str, str], int] = {}
+    for key, place in _places(layout, addresses).items():
+        places = [place]
+        if (line := shaping.lines.get(key)) is not None:
+            places.append((line.queue.namespace, line.queue.ifindex))
+        if (program := shaping.programs.get(key)) is not None:
+            places += [(each.enter.namespace, each.enter.ifindex) for each in program.delay_lines]
+        if place not in held:
+            return {}
+        found[key] = sum(held.get(each, 0) for each in places)
+    return found
 
 
 def aqm_metrics(cell: Cell, counted: Counted) -> dict[str, float | None]:

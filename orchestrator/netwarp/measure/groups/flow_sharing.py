@@ -61,7 +61,7 @@ def span_metrics(
     flows: Mapping[str, FlowObservation], from_ns: int, to_ns: int
 ) -> tuple[dict[str, dict[str, float | None]], dict[str, float | None]]:
     """(metrics of each flow, metrics of the cell) of what arrives in (from, to]. With a flow of QUIC shares are of the
-    throughput, and goodputs have no value.
+    throughput, and goodputs have no value. Jain's index is of the flows that run all the time: others are not starved.
     """
     goodput = goodput_known(flows.values())
     wire = {name: _rate_bit_s(flow.receiver, from_ns, to_ns, goodput=False) for name, flow in flows.items()}
@@ -75,7 +75,8 @@ def span_metrics(
         }
         for name, rate in rates.items()
     }
-    return metrics, {"span_jain_index": jain_index([*rates.values()])} if len(flows) > 1 else {}
+    running = [rates[name] for name, flow in flows.items() if flow.window.runs(from_ns, to_ns, flow.cell.duration_ns)]
+    return metrics, {"span_jain_index": jain_index(running)} if len(flows) > 1 else {}
 
 
 def jain_index(rates: Sequence[float | None]) -> float | None:

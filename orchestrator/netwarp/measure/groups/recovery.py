@@ -12,7 +12,7 @@ from ...core.wire import ACK, COOKIE_ACK, HEARTBEAT_ACK, SYN
 from ...store.app_records import Connected, GaveUp, Lost, Summary
 from ...store.ndjson import last, of_kind
 from ..flow_packets import FlowPackets
-from ..observation import FlowObservation, end_ns, first_ns
+from ..observation import BROKEN, FlowObservation, end_ns, first_ns
 from ..planned_paths import Fault
 from ..sent_data import arrival_of_first_sent_since, data_units, same_connections, unit_paths
 
@@ -25,6 +25,7 @@ def recovery_metrics(observation: FlowObservation) -> dict[str, float | None]:
     moments, gap, messages = observation.moments, observation.longest_gap, observation.messages
     gave_up_ns = _gave_up_ns(observation)
     metrics: dict[str, float | None] = {
+        "broken_connections": _broken(observation),
         "gave_up_s": _since(observation.flow.start_ns, gave_up_ns),
         "outage_s": None if gap is None else (gap[1] - gap[0]) / 1e9,
     }
@@ -77,6 +78,16 @@ def _by_path(observation: FlowObservation, path: int, fault: Fault) -> dict[str,
     )
     metrics["undelivered_packets"] = float(undelivered(flow, sender, receiver, path, fault))
     return metrics
+
+
+def _broken(observation: FlowObservation) -> float | None:
+    """How many of the connections of netwarp's own sender ended before their time; None without its last record."""
+    flow, records = observation.flow, observation.sender_records
+    summary = last(records, Summary)
+    if summary is None or flow.program is not None or flow.is_page or flow.is_datagrams:
+        return None
+    reasons = [*(lost.reason for lost in of_kind(records, Lost)), summary.reason]
+    return float(sum(reason in BROKEN for reason in reasons))
 
 
 def _gave_up_ns(observation: FlowObservation) -> int | None:

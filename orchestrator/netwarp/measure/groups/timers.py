@@ -36,7 +36,7 @@ from ...store.app_records import Notification, Summary
 from ...store.ndjson import last, of_kind
 from ..flow_packets import FlowPackets
 from ..models.failover_inputs import failover_settings
-from ..observation import FlowObservation
+from ..observation import BROKEN, FlowObservation
 from .reports import report_metrics
 from .tail_probes import unprobed_timeouts
 
@@ -152,8 +152,11 @@ def _promises(observation: FlowObservation, sender: FlowPackets) -> dict[str, fl
     flow = observation.flow
     sent, read = (last(records, Summary) for records in (observation.sender_records, observation.receiver_records))
     metrics: dict[str, float | None] = {"undelivered_bytes": None, "ends_disagree": None}
+    arrived = read.unique_bytes or 0 if read else 0
     if flow.total_bytes is not None and not flow.is_page:
-        metrics["undelivered_bytes"] = float(flow.total_bytes - (read.unique_bytes or 0 if read else 0))
+        metrics["undelivered_bytes"] = float(flow.total_bytes - arrived)
+    elif sent is not None and sent.reason in BROKEN and not flow.is_page:
+        metrics["undelivered_bytes"] = float((sent.sent_bytes or 0) - arrived)
     if not _aborted_as_asked(observation):
         sender_well = sent is not None and sent.status == 0 and sent.reason != "gave_up"
         metrics["ends_disagree"] = float(sender_well != (read is not None and read.reason == "closed"))

@@ -8,10 +8,12 @@ import numpy as np
 
 from ...captures.native import Floats
 from ...captures.sctp.totals import zero_windows
-from ..flow_packets import associations_at, tcp_directions
+from ..flow_packets import FlowPackets, associations_at, tcp_directions
 from ..kernel_samples import PathSamples, time_weighted_mean
 from ..observation import FlowObservation
-from ..sent_data import rounds
+from ..sent_data import AckedData, rounds
+from .tail_probes import PROBE_ROUND_TRIPS
+from .traffic import setup_time_s
 
 
 def window_growth_metrics(observation: FlowObservation) -> dict[str, float | None]:
@@ -37,7 +39,7 @@ def _on_the_wire(observation: FlowObservation) -> dict[str, float | None]:
     outstanding, sender = observation.outstanding, observation.sender
     if sender is None or outstanding is None:
         return {}
-    first = outstanding.initial_packets
+    first = _initial_packets(observation, sender, outstanding)
     full = outstanding.full_ns() if outstanding.nearly_full_bytes > 0 else None
     again = sender.data.t_ns[sender.data.retransmission & (sender.data.payload_bytes > 0)]
     fault = observation.moments.fault
@@ -51,6 +53,18 @@ def _on_the_wire(observation: FlowObservation) -> dict[str, float | None]:
     if full is not None:
         metrics["window_full_time_s"] = (full - int(outstanding.sent_ns[0])) / 1e9
     return metrics
+
+
+def _initial_packets(observation: FlowObservation, sender: FlowPackets, outstanding: AckedData) -> int | None:
+    """The initial window. A sender of TCP that hears nothing for two round trips probes with new data if it has any
+    (RFC 8985 7.3): that packet is not of it. Where the application sends by a schedule, it cannot be told from that.
+    """
+    first, flow = outstanding.initial_packets, observation.flow
+    round_trip_s = setup_time_s(flow, sender)
+    if first is None or first < 2 or flow.protocol == "sctp" or round_trip_s is None or observation.timetable.timed:
+        return first
+    waited_ns = int(outstanding.sent_ns[first - 1] - outstanding.sent_ns[first - 2])
+    return first - 1 if waited_ns > PROBE_ROUND_TRIPS * round_trip_s * 1e9 else first
 
 
 def _zero_window_packets(observation: FlowObservation) -> float | None:
