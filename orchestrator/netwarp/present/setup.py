@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from markupsafe import Markup
 
 from ..core.ip_families import IPV4
-from ..core.link_types import DirectionName, GilbertElliott, LinkImpairment, PacketRange, PacketRule
+from ..core.link_types import SIDES, DirectionName, GilbertElliott, LinkImpairment, PacketRange, PacketRule
 from ..core.numbers import fixed, given, readable, with_unit
-from ..core.types import OF_TRACE, Cell, Event
-from ..core.units import Kind, Quantity, counted, format_quantity, listed
+from ..core.types import OF_TRACE, Cell, Event, Flow
+from ..core.units import Kind, Quantity, counted, counted_of, format_quantity, listed
+from ..plan.types import Outputs
 from ..store.environment import Environment
 from ..store.run_dir import read_json
+from ..testbed.layout import make_layout
 from .run_data import RunData
+from .testbed_picture import DrawnFlow, DrawnLink, DrawnNode, draw, svg
+from .varied import property_words
 
 MOST_NETWORKS = 4
-MOST_VALUES = 4
-BEND, LABEL = 25.5, 6
-"""The distance at which links between the same two nodes are drawn apart; the height of a label above its line."""
-COLUMN, ROW, RADIUS = 120, 56, 15
-"""Of the drawing: px from node to node, from row to row, and of a node."""
+HOP = ".hop"
+"""The end of the name of a router hop."""
+QUEUES = ("queue_packets", "queue_bytes")
+WHAT = {"rate_bit_s": "rate", "one_way_delay_ns": "one-way delay", "queue_packets": "queue", "queue_bytes": "queue",
+        "aqm": "AQM", "opportunities": "trace"}  # fmt: skip
+"""A field of a direction in words, where it follows a factor."""
 
 
 Shape = tuple[tuple[str, ...], tuple[tuple[str, str, str], ...]]
@@ -32,13 +37,25 @@ Shape = tuple[tuple[str, ...], tuple[tuple[str, str, str], ...]]
 
 def networks(data: RunData) -> list[dict[str, Any]]:
     """The topologies of the run's cells, the commonest first: title, drawing, and rows of (what, between, how)."""
+    pictures = drawn_testbeds(data.plan, [result.cell for result in data.cells])
+    return [
+        {"title": title, "drawing": svg(draw(testbed.nodes, testbed.links, testbed.flows)), "rows": testbed.rows}
+        for title, testbed in pictures[:MOST_NETWORKS]
+    ]
+
+
+def drawn_testbeds(plan: Outputs, cells: Sequence[Cell]) -> list[tuple[str, DrawnTestbed]]:
+    """Each topology of these cells with its title, the commonest first."""
     groups: dict[Shape, list[Cell]] = {}
-    for result in data.cells:
-        cell = result.cell
+    for cell in cells:
         shape = (tuple(node.name for node in cell.nodes), tuple((link.name, link.a, link.b) for link in cell.links))
         groups.setdefault(shape, []).append(cell)
-    shown = sorted(groups.items(), key=lambda group: -len(group[1]))[:MOST_NETWORKS]
-    return [_network(cells, len(groups) > 1) for _, cells in shown]
+    result = []
+    for (nodes, links), mine in sorted(groups.items(), key=lambda group: -len(group[1])):
+        title = f"{counted(len(nodes), 'node')}, {counted(len(links), 'link')}"
+        title = f"{title} ({counted(len(mine), 'cell')})" if len(groups) > 1 else title
+        result.append((title, _testbed(plan, mine)))
+    return result
 
 
 def level_settings(data: RunData) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
@@ -52,152 +69,194 @@ def level_settings(data: RunData) -> tuple[tuple[str, tuple[tuple[str, str], ...
     )
 
 
-def _network(cells: Sequence[Cell], several: bool) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class DrawnTestbed:
+    """The parts of a drawing, and the same as rows of (what, between, how)."""
+
+    nodes: tuple[DrawnNode, ...]
+    links: tuple[DrawnLink, ...]
+    flows: tuple[DrawnFlow, ...]
+    rows: tuple[tuple[str, str, str], ...]
+
+
+def _testbed(plan: Outputs, cells: Sequence[Cell]) -> DrawnTestbed:
     first = cells[0]
-    rows = [
-        (f"link {link.name}", f"{link.a} \u2013 {link.b}", _link(cells, number))
-        for number, link in enumerate(first.links)
-    ]
-    flows = {flow.name: (flow.sender, flow.receiver) for cell in cells for flow in cell.flows}
-    alike: dict[tuple[str, str], list[str]] = {}
-    for name, (sender, receiver) in flows.items():
-        there = [flow for cell in cells for flow in cell.flows if flow.name == name]
-        protocols = _values(flow.protocol.upper() for flow in there)
-        paths = _values(" and ".join(path.name for path in flow.paths) for flow in there)
-        amount = _values(
-            with_unit(flow.total_bytes, "bytes") if flow.total_bytes else "until it is stopped" for flow in there
+    events = {event.name: event for cell in cells for event in cell.timeline if not event.of_the_link}
+    faults = {name: _fault(plan, cells, name) for name in events}
+    hops = {name for name in make_layout(first).namespaces if name.endswith(HOP)}
+    links = []
+    rows: list[tuple[str, str, str]] = []
+    for number, link in enumerate(first.links):
+        there, back = (_properties(plan, cells, number, side) for side in SIDES)
+        family = _family(plan, [(cell, cell.links[number].ip_family.title) for cell in cells])
+        notes = tuple(_directed(faults[name], event) for name, event in events.items() if event.link == link.name)
+        links.append(
+            DrawnLink(
+                link.name, link.a, link.b, (*family, *there), (*family, *back), notes, f"{link.name}{HOP}" in hops
+            )
         )
-        how = f"{protocols}; over {paths}; {amount}"
-        alike.setdefault((f"{sender} \u2192 {receiver}", how), []).append(name)
-    for (between, how), names in alike.items():
-        rows.append((f"flow{'s' if len(names) > 1 else ''} {listed(names)}", between, how))
-    faults = [event for cell in cells for event in cell.timeline if not event.of_the_link]
-    for name in dict.fromkeys(event.name for event in faults):
-        where = _values(_place(each) for each in faults if each.name == name)
-        rows.append((f"fault {name}", where, _fault(cells, name)))
-    title = f"{len(first.nodes)} nodes, {len(first.links)} link" + ("s" if len(first.links) > 1 else "")
-    title = f"{title} ({len(cells)} cells)" if several else title
-    return {"title": title, "drawing": _drawing(first), "rows": rows}
+        how = ", ".join(there) if there == back else f"there: {', '.join(there)}; back: {', '.join(back)}"
+        rows.append((f"link {link.name}", f"{link.a} \u2013 {link.b}", "; ".join((*family, how))))
+    flows = []
+    for (sender, receiver, how, notes), names in _flows(plan, cells, events, faults).items():
+        word = f"flow{'s' if len(names) > 1 else ''} {listed(names)}"
+        rows.append((word, f"{sender} \u2192 {receiver}", how))
+        flows.append(DrawnFlow(sender, receiver, f"{word}, {sender} \u2192 {receiver}: {how}", notes))
+    for name, event in events.items():
+        words = (("link", event.link), ("host", event.node), ("flow", event.flow))
+        where = ", ".join(f"{word} {place}" for word, place in words if place)
+        rows.append((f"fault {name}", where, _directed(faults[name], event)))
+    nodes = tuple(
+        DrawnNode(
+            node.name, node.kind, tuple(faults[name] for name, event in events.items() if event.node == node.name)
+        )
+        for node in first.nodes
+    )
+    return DrawnTestbed(nodes, tuple(links), tuple(flows), tuple(rows))
 
 
-def _place(event: Event) -> str:
-    words = (("link", event.link), ("host", event.node), ("flow", event.flow))
-    return ", ".join(f"{word} {name}" for word, name in words if name)
+def _family(plan: Outputs, families: Sequence[tuple[Cell, str]]) -> tuple[str, ...]:
+    """The family of addresses, where it is not IPv4 alone."""
+    text = property_words(plan, "IP", families)
+    return () if text == IPV4.title else (text,)
 
 
-def _fault(cells: Sequence[Cell], name: str) -> str:
-    """ "cut at 50 s, repaired after 5 s or 10 s"; a fault that is drawn has as many times as draws."""
-    starts, lengths = [], []
+def _flows(
+    plan: Outputs, cells: Sequence[Cell], events: Mapping[str, Event], faults: Mapping[str, str]
+) -> dict[tuple[str, str, str, tuple[str, ...]], list[str]]:
+    """(sender, receiver, how, faults) -> the names of flows that are alike in them, but for their amounts."""
+    every: dict[str, list[tuple[Cell, Flow]]] = {}
+    for cell in cells:
+        for flow in cell.flows:
+            every.setdefault(flow.name, []).append((cell, flow))
+    alike: dict[tuple[str, str, str, tuple[str, ...], str, bool], list[str]] = {}
+    for name, mine in every.items():
+        how = ", ".join(
+            property_words(plan, what, [(cell, text_of(flow)) for cell, flow in mine])
+            for what, text_of in (("protocol", _protocol), ("paths", _paths))
+        )
+        notes = tuple(faults[fault] for fault, event in events.items() if event.flow == name)
+        flow = mine[0][1]
+        key = (flow.sender, flow.receiver, how, notes, flow.group or name, bool(flow.total_bytes))
+        alike.setdefault(key, []).append(name)
+    result: dict[tuple[str, str, str, tuple[str, ...]], list[str]] = {}
+    for (sender, receiver, how, notes, _, _), names in alike.items():
+        amount = _amounts(plan, [pair for name in names for pair in every[name]], len(names))
+        result.setdefault((sender, receiver, f"{how}, {amount}", notes), []).extend(names)
+    return result
+
+
+def _amounts(plan: Outputs, flows: Sequence[tuple[Cell, Flow]], names: int) -> str:
+    """When flows end: "10 MB", "until 30 s", "end by T (5, 100 s)", "until 15 to 19 s"."""
+    sizes = sorted(flow.total_bytes for _, flow in flows if flow.total_bytes)
+    stops = sorted(flow.stop_ns / 1e9 for _, flow in flows if not flow.total_bytes and flow.stop_ns is not None)
+    spans = []
+    if sizes:
+        low, high = (with_unit(size, "bytes") for size in (sizes[0], sizes[-1]))
+        spans.append(low if low == high else f"{low} to {high}")
+    if stops:
+        low, high = (given(stop) for stop in (stops[0], stops[-1]))
+        spans.append(f"until {low} s" if low == high else f"until {low} to {high} s")
+    if len(sizes) + len(stops) < len(flows):
+        spans.append("until it is stopped")
+    span = " or ".join(spans)
+    if names > 1:
+        return span
+    return property_words(plan, "size" if sizes else "end", [(cell, _amount(flow)) for cell, flow in flows], span)
+
+
+def _protocol(flow: Flow) -> str:
+    control = flow.sender_options.get("congestion")
+    return f"{flow.protocol.upper()} {control}" if control else flow.protocol.upper()
+
+
+def _paths(flow: Flow) -> str:
+    return f"over {' and '.join(path.name for path in flow.paths)}"
+
+
+def _amount(flow: Flow) -> str:
+    if flow.total_bytes:
+        return with_unit(flow.total_bytes, "bytes")
+    return "until it is stopped" if flow.stop_ns is None else f"until {given(flow.stop_ns / 1e9)} s"
+
+
+def _directed(fault: str, event: Event) -> str:
+    """With the direction, of a fault of one alone."""
+    if not event.link or len(event.directions) == len(SIDES) or event.action in ("link", "change"):
+        return fault
+    return f"{fault}, {'there' if event.directions == SIDES[:1] else 'back'} only"
+
+
+def _fault(plan: Outputs, cells: Sequence[Cell], name: str) -> str:
+    """ "cut at 50 s for 5 s"; "cut at 50 s, length by outage (5, 10 s)"; "cut, time 1 to 2 s, drawn from the seed"."""
+    actions, starts, lengths = [], [], []
     for cell in cells:
         own = sorted((event for event in cell.timeline if event.name == name), key=lambda event: event.at_ns)
         begin = next((event for event in own if event.action != "repair"), None)
         if begin is not None:
-            starts.append((begin.action, begin.at_ns))
+            actions.append((cell, _action(begin)))
+            starts.append((cell, begin.at_ns))
             repair = next((event for event in own if event.action == "repair"), None)
-            lengths.append(None if repair is None else repair.at_ns - begin.at_ns)
-    actions = _values(action for action, _ in starts)
-    text = f"{actions} at {_seconds([at for _, at in starts])}"
-    repaired = [length for length in lengths if length is not None]
-    return f"{text}, repaired after {_seconds(repaired)}" if repaired else text
+            lengths.append((cell, None if repair is None else repair.at_ns - begin.at_ns))
+    text = property_words(plan, "fault", actions)
+    text += _time(plan, "at", "time", starts)
+    if any(length is not None for _, length in lengths):
+        text += _time(plan, "for", "length", lengths)
+    some = len(actions) < len(cells)
+    return f"{text} (in {counted_of(len(actions), len(cells), 'cell')})" if some else text
 
 
-def _seconds(times_ns: Sequence[int]) -> str:
-    """ "5 s or 10 s"; of more than a few the smallest and the largest."""
-    distinct = sorted(set(times_ns))
-    if len(distinct) > MOST_VALUES:
-        return f"{readable(distinct[0] / 1e9)} to {readable(distinct[-1] / 1e9)} s ({len(distinct)} times)"
-    return " or ".join(f"{readable(at / 1e9)} s" for at in distinct)
+def _action(event: Event) -> str:
+    if event.action == "change":
+        new = next((shape for side in SIDES if (shape := event.side(side)) is not None), None)
+        return "change" if new is None else f"change to {', '.join(_impairments(new).values())}"
+    ends = {"link": f"link down at {event.end}", "mtu": f"MTU {event.mtu_bytes} B"}
+    return ends.get(event.action, event.action.replace("_", " "))
 
 
-def _link(cells: Sequence[Cell], number: int) -> str:
-    """Family (but IPv4), rate, delay, queue and loss of a link, in the other direction only if they differ."""
-    families = sorted({cell.links[number].ip_family.title for cell in cells})
-    family = "" if families == [IPV4.title] else f"{' or '.join(families)}: "
-    there = _values(_impairment(cell.links[number].forward) + _traced(cell, number, "forward") for cell in cells)
-    back = _values(_impairment(cell.links[number].backward) + _traced(cell, number, "backward") for cell in cells)
-    return f"{family}{there}" if there == back else f"{family}there: {there}; back: {back}"
+def _time(plan: Outputs, word: str, what: str, times: Sequence[tuple[Cell, int | None]]) -> str:
+    """ " at 5 s", or ", time by onset (5, 10 s)"."""
+    known = sorted(at for _, at in times if at is not None)
+    span = f"{given(known[0] / 1e9, 4)} to {given(known[-1] / 1e9, 4)} s, drawn from the seed"
+    texts = [(cell, "none" if at is None else f"{given(at / 1e9)} s") for cell, at in times]
+    text = property_words(plan, what, texts, span)
+    return f" {word} {text}" if text == texts[0][1] else f", {text}"
+
+
+def _properties(plan: Outputs, cells: Sequence[Cell], number: int, side: DirectionName) -> tuple[str, ...]:
+    """What a direction of a link does: a text each property, its value or the factor that it follows."""
+    found = [(cell, _impairments(cell.links[number].side(side))) for cell in cells]
+    names = dict.fromkeys(name for _, words in found for name in words)
+    texts = []
+    for name in names:
+        what = WHAT.get(name, name.rpartition("_")[0].replace("_", " ") or name)
+        bare = [(cell, words.get(name, "none").removeprefix(f"{what} ")) for cell, words in found]
+        text = property_words(plan, what, bare)
+        texts.append(found[0][1][name] if text == bare[0][1] and name in found[0][1] else text)
+    traced = property_words(plan, "changes by its trace", [(cell, _traced(cell, number, side)) for cell in cells])
+    return (*texts, traced) if traced else tuple(texts)
 
 
 def _traced(cell: Cell, number: int, side: DirectionName) -> str:
     """How often the trace of a direction changes it; "" if it has none whose values are events."""
     name = f"{cell.links[number].name}{OF_TRACE}"
     changes = sum(event.name == name and side in event.directions for event in cell.timeline)
-    return f" at the beginning, {counted(changes, 'change')} by its trace" if changes else ""
+    return f"{counted(changes, 'change')} by its trace" if changes else ""
+
+
+def _impairments(shape: LinkImpairment) -> dict[str, str]:
+    """Rate and delay also where there are none; then all that is configured besides, queue first."""
+    words = in_words(shape)
+    rate = words.pop("rate_bit_s", "no rate").removeprefix("rate ")
+    words.pop("one_way_delay_ns", None)
+    queue = {name: words.pop(name) for name in QUEUES if name in words}
+    delay = f"{readable(shape.one_way_delay_ns / 1e6)} ms one way"
+    return {"rate_bit_s": rate, "one_way_delay_ns": delay, **queue, **words}
 
 
 def _impairment(shape: LinkImpairment) -> str:
-    """Rate and delay also where there are none; then all that is configured besides."""
-    words = in_words(shape)
-    rate, delay = words.pop("rate_bit_s", "no rate"), f"{readable(shape.one_way_delay_ns / 1e6)} ms one way"
-    queue = [words.pop(name) for name in ("queue_packets", "queue_bytes") if name in words]
-    words.pop("one_way_delay_ns", None)
-    return ", ".join([rate.removeprefix("rate "), delay, *queue, *words.values()])
-
-
-def _values(texts: Iterable[str]) -> str:
-    """Distinct texts, the first few of them."""
-    distinct = list(dict.fromkeys(texts))
-    more = f" or {len(distinct) - MOST_VALUES} more" if len(distinct) > MOST_VALUES else ""
-    return " or ".join(distinct[:MOST_VALUES]) + more
-
-
-def _drawing(cell: Cell) -> Markup:
-    """Nodes from the senders on the left, a column a hop; links between them."""
-    places = _places(cell)
-    width = (max(x for x, _ in places.values()) + 1) * COLUMN
-    height = (max(y for _, y in places.values()) + 1) * ROW + 20
-    lines, nodes = Markup(), Markup()
-    seen: dict[tuple[str, str], int] = {}
-    for link in cell.links:
-        (x1, y1), (x2, y2) = _at(places[link.a]), _at(places[link.b])
-        pair = (min(link.a, link.b), max(link.a, link.b))
-        bend = seen[pair] = seen.get(pair, -1) + 1
-        middle, apart = (y1 + y2) / 2, BEND * bend  # a quadratic curve comes half as far as its control point
-        lines += Markup('<path class="topology-link" d="M{},{} Q{},{} {},{}"/><text x="{}" y="{}">{}</text>').format(
-            x1, y1, (x1 + x2) / 2, middle + 2 * apart, x2, y2, (x1 + x2) / 2, middle + apart - LABEL, link.name
-        )
-    for node in cell.nodes:
-        x, y = _at(places[node.name])
-        shape = Markup('<circle cx="{}" cy="{}" r="{}"/>').format(x, y, RADIUS)
-        if node.kind == "switch":
-            box = (x - 1.3 * RADIUS, y - RADIUS, 2.6 * RADIUS, 2 * RADIUS)
-            shape = Markup('<rect x="{}" y="{}" width="{}" height="{}"/>').format(*box)
-        nodes += Markup('<g class="topology-{}">{}<text x="{}" y="{}">{}</text></g>').format(
-            node.kind, shape, x, y + 4, node.name[:6]
-        )
-    words = "; ".join(f"{link.name} from {link.a} to {link.b}" for link in cell.links)
-    return Markup(
-        '<svg class="topology" role="img" aria-label="Topology: {}" viewBox="0 0 {} {}" width="{}">{}{}</svg>'
-    ).format(words, width, height, width, lines, nodes)
-
-
-def _at(place: tuple[int, int]) -> tuple[float, float]:
-    x, y = place
-    return (x + 0.5) * COLUMN, (y + 0.5) * ROW
-
-
-def _places(cell: Cell) -> dict[str, tuple[int, int]]:
-    """Node -> column (hops from a sender) and row."""
-    start = [node.name for node in cell.nodes if any(flow.sender == node.name for flow in cell.flows)]
-    columns = dict.fromkeys(start or [cell.nodes[0].name], 0)
-    ends = [(link.a, link.b) for link in cell.links]
-    front = list(columns)
-    while front:
-        front = [
-            other
-            for name in front
-            for a, b in ends
-            for other in ((b,) if a == name else (a,) if b == name else ())
-            if columns.setdefault(other, columns[name] + 1) == columns[name] + 1 and other not in start
-        ]
-        front = list(dict.fromkeys(front))
-    rows: dict[int, int] = {}
-    places: dict[str, tuple[int, int]] = {}
-    for node in cell.nodes:
-        column = columns.get(node.name, 0)
-        places[node.name] = (column, rows.setdefault(column, 0))
-        rows[column] += 1
-    return places
+    """All of it in a row."""
+    return ", ".join(_impairments(shape).values())
 
 
 LOSSES = ("loss_ratio", "loss_correlation_ratio", "burst_loss", "bit_error_ratio", "byte_error_ratio", "packet_rules",

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 STYLES = Path(__file__).with_name("styles")
 COMPONENTS = {
-    "index": ("tile", "plain", "controls", "swatch", "legend", "chart", "summary", "conclusion", "topology", "answers",
+    "index": ("tile", "plain", "controls", "swatch", "legend", "chart", "summary", "conclusion", "testbed", "answers",
               "claims", "figures", "grid", "schedules", "events", "explore", "cells", "cell", "waterfall"),
     "comparison": ("tile", "plain", "comparison"),
     "watch": ("tile", "plain", "watch"),
