@@ -150,6 +150,10 @@ def _points(paths: Sequence[Path], merge: bool) -> list[tuple[bool, list[Path]]]
         from ..store.run_dir import CellDir
 
         captures = captures_of(path)
+        if not captures and (path / "plan.json").is_file():
+            cells = sorted(each.name for each in (path / "cells").glob("*") if each.is_dir())
+            example = f"; for example {path / 'cells' / cells[0]}" if cells else ""
+            raise CaptureError(f"{path}: is the directory of a whole run: name one of its cells{example}")
         if not captures:
             raise CaptureError(
                 f"{path}: neither a run directory (it has no plan.json) nor a directory of captures (it has no *.pcap, "

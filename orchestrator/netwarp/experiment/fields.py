@@ -45,7 +45,10 @@ ALIASES: dict[str, tuple[str, ...]] = {
 }
 """Words of other tools and texts -> keys of a spec: the first of these that the table has is suggested."""
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?![\d,.])", re.ASCII)
-PLACEHOLDER = re.compile(r"\{([^{}\s]*)\}")
+PLACEHOLDER = re.compile(r"\{(?!(?<=\{\{)[^{}\s]*\}\})([^{}\s]*)\}")
+"""`{name}`, but not the inner part of `{{name}}`."""
+ESCAPED = re.compile(r"\{(\{[^{}\s]*\})\}")
+"""`{{name}}`, which stands for `{name}` in a program's arguments."""
 LONGEST_LEVEL = 64
 Type = Literal[
     "quantity", "choice", "name", "names", "text", "texts", "integer", "switch", "levels", "table", "tables", "map",

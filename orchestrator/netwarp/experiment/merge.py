@@ -62,6 +62,11 @@ class Values:
         return Item(self.texts[name], place.file, place.line, place.key, where, item)
 
 
+def with_value(text: str, name: str, value: str) -> str:
+    """The text with `{name}` filled in."""
+    return PLACEHOLDER.sub(lambda at: value if at[1] == name else at[0], text)
+
+
 def substitute(item: Item, values: Values) -> Item:
     """Fill in `{name}` in every text below `item`. A name that cannot be filled in is reported and stays as it is.
 
@@ -88,7 +93,7 @@ def substitute(item: Item, values: Values) -> Item:
             continue
         if text == f"{{{name}}}":
             return values.filled(item, name)
-        text = text.replace(f"{{{name}}}", values.texts[name])
+        text = with_value(text, name, values.texts[name])
     if text == item.value:
         return item
     return Item(text, item.file, item.line, item.key, f"written {json.dumps(item.value, ensure_ascii=False)}")
@@ -112,7 +117,7 @@ def resolve_parameters(table: Mapping[str, Item], levels: Mapping[str, str], pro
                 if len(known[other]) + len(texts[name]) > 1000:
                     problems.add(table[name], "grows without end")
                     return texts
-                texts[name] = texts[name].replace(f"{{{other}}}", known[other])
+                texts[name] = with_value(texts[name], other, known[other])
     circle = next((name for name, text in texts.items() if PLACEHOLDER.search(text)), None)
     if circle is not None:
         problems.add(table[circle], "refers to itself in a circle of parameters")

@@ -14,7 +14,7 @@ from .variant import Variant, label_of
 _PLACE = "net/ipv4"
 _REGISTERS = "tcp_register_congestion_control"
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
-_OPS = re.compile(r"struct\s+tcp_congestion_ops\s+\w+[^=;{]*=\s*\{(.*?)\n\};", re.DOTALL)
+_OPS = re.compile(r"struct\s+tcp_congestion_ops\s+\w+[^=;{]*=\s*\{")
 _NAME = re.compile(r'\.name\s*=\s*"([^"]+)"')
 _AVAILABLE = "/proc/sys/net/ipv4/tcp_available_congestion_control"
 _MARK = "available:"
@@ -100,4 +100,15 @@ def _controls(variant: Variant) -> Iterator[tuple[str, str]]:
 
 def _names(source: bytes) -> list[str]:
     text = _COMMENT.sub("", source.decode(errors="replace"))
-    return [name for ops in _OPS.findall(text) for name in _NAME.findall(ops)] if _REGISTERS in text else []
+    bodies = (_braced(text, match.end()) for match in _OPS.finditer(text))
+    return [name for body in bodies for name in _NAME.findall(body)] if _REGISTERS in text else []
+
+
+def _braced(text: str, begin: int) -> str:
+    """The text from behind an opening brace to its closing one; a brace in a string counts as one."""
+    depth = 1
+    for at in range(begin, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[at], 0)
+        if not depth:
+            return text[begin:at]
+    return ""

@@ -9,6 +9,7 @@ import functools
 import logging
 import re
 import signal
+import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,11 +136,29 @@ def judge(cell: Cell, directory: CellDir, records: list[init.InitRecord], exit_t
     if end.reason == "unsupported":
         return Verdict(Outcome.UNSUPPORTED, f"{end.message}; use --backend virtual")
     if end.reason == "timed_out":
-        return Verdict(Outcome.TIMED_OUT, end.message or "the cell did not end by its virtual deadline")
+        waited = _waited_for(directory, end.step)
+        return Verdict(Outcome.TIMED_OUT, (end.message or "the cell did not end by its virtual deadline") + waited)
     if end.reason != "completed":
         where = "" if end.step is None else f" (steps.txt line {end.step})"
         return Verdict(Outcome.FAILED, f"{end.message}{where}{_app_hint(cell, directory, records)}")
     return _exits_verdict(cell, directory, records) or Verdict(Outcome.COMPLETED)
+
+
+def _waited_for(directory: CellDir, number: int | None) -> str:
+    """The program that a step waits for, what it had not written, and its last words; "" of another step."""
+    lines = directory.steps.read_text().splitlines() if number and directory.steps.is_file() else []
+    words = lines[number - 1].split(" ") if number and number <= len(lines) else []
+    fields = {key: urllib.parse.unquote(value) for key, _, value in (word.partition("=") for word in words[1:])}
+    if not words or words[0] != "output":
+        return ""
+    name, text = fields.get("id", ""), fields.get("text", "")
+    last_words: dict[str, str] = {}
+    for stream in ("stdout", "stderr"):
+        path = directory.apps / f"{name}.{stream}"
+        lines = path.read_text(errors="replace").strip().splitlines() if path.is_file() else []
+        last_words |= {stream: lines[-1][-200:]} if lines else {}
+    said = "; ".join(f"its {stream} ends: {line}" for stream, line in last_words.items())
+    return f': {name} had not written "{text}" to its stdout ({said or "it wrote nothing, or keeps it in a buffer"})'
 
 
 def in_words(found: Sequence[console.Splat], records: Sequence[init.InitRecord]) -> str:

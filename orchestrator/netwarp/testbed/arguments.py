@@ -12,6 +12,7 @@ import msgspec
 from ..core.ip_families import IPV6, family_of
 from ..core.types import Cell, Flow, OptionValue, Path, Program, closing, reversed_flow
 from ..core.unpacked import UNPACKED_PACKAGES, library_folders
+from ..experiment.fields import ESCAPED, PLACEHOLDER
 from ..experiment.page_flows import CLIENT_OPTIONS, SERVER_OPTIONS
 from ..experiment.programs import ENDLESS_BYTES, FILES, JOINED, OF_EACH, OF_ONE, TOTAL_BYTES, UNPACKED
 from .layout import Layout
@@ -253,7 +254,7 @@ def _program(
 ) -> Step:
     node = flow.sender if role == "sender" else flow.receiver
     name = program_id(flow, role, start)
-    filled = fill_in(program.of(role), flow, layout)
+    filled = [ESCAPED.sub(r"\1", text) for text in fill_in(program.of(role), flow, layout)]
     unpacked = any(f"{{{UNPACKED}}}" in argument for argument in program.of(role))
     return step(
         "spawn",
@@ -296,10 +297,7 @@ def fill_in(arguments: Iterable[str], flow: Flow, layout: Layout) -> list[str]:
     for text in arguments:
         name = next((name for name in each if f"{{{name}}}" in text), None)
         for known in [values] if name is None else [{**values, name: address} for address in each[name]]:
-            filled = text
-            for key, value in known.items():
-                filled = filled.replace(f"{{{key}}}", value)
-            filled_in.append(filled)
+            filled_in.append(PLACEHOLDER.sub(lambda at, known=known: known.get(at[1], at[0]), text))  # type: ignore[misc]
     return filled_in
 
 

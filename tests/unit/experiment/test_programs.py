@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import unquote
 
 import msgspec
 import pytest
@@ -332,3 +333,13 @@ def test_a_level_that_sets_files_names_them(tmp_path: Path) -> None:
     plan = make_plan(spec_of(text + 'flow.f.program.files = ["mine.cfg", "peers.list"]\n', beside(tmp_path)))
     (level,) = plan.factors[0].levels
     assert level.sets == ("flow.f.program.files = mine.cfg, peers.list",)
+
+
+def test_doubled_braces_are_braces_of_the_programs_own() -> None:
+    """curl's and docker's formats, and a name that is filled in elsewhere in the same list."""
+    given = '["curl", "-w", "%{{time_total}} {{to}} {to} {{size}}{size}"]'
+    lines = steps_of(cell_of(f"program = {{ sender = {given} }}")).splitlines()
+    (line,) = [line for line in lines if line.startswith("spawn") and "f.sender" in line]
+    arguments = [unquote(word.removeprefix("arg=")) for word in line.split() if word.startswith("arg=")]
+    assert arguments == ["curl", "-w", "%{time_total} {to} 10.0.0.129 {size}9"]
+    assert problems_of(with_program('program = { sender = ["curl", "%{time_total}"] }'))

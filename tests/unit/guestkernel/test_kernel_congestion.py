@@ -102,3 +102,24 @@ def test_a_file_that_is_no_congestion_control_is_refused_with_an_example(tmp_pat
 def test_a_kernel_that_is_not_built_is_named_with_the_command_that_builds_it() -> None:
     said = not_built("6.12+tcp_mine+debug+fix")
     assert "--source linux-source-6.12 --congestion tcp_mine.c --debug --patch fix.patch` builds it" in said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SOURCE.replace("\n};", " };"),
+        SOURCE.replace("\n};", ", };").replace(" = {\n", " = { "),
+        SOURCE.replace("\t.owner		= THIS_MODULE,\n", "\t.key = (struct pair){ 1, { 2 } },\n"),
+        SOURCE.replace("\n};", "\n}\n;"),
+        SOURCE.replace("	", "        "),
+    ],
+    ids=["closed on its last line", "on one line", "braces inside", "semicolon on its own", "spaces"],
+)
+def test_a_file_may_be_written_in_any_layout(tmp_path: Path, text: str) -> None:
+    assert congestion_controls(with_congestion(mine(tmp_path, text=text))) == ["mine"]
+
+
+def test_two_controls_of_one_file_are_both_found(tmp_path: Path) -> None:
+    one = 'static struct tcp_congestion_ops m1 = { .flags = 1, .name = "mine1", .owner = THIS_MODULE,\n\t.x = f };\n'
+    text = one + one.replace("1", "2") + "int e = tcp_register_congestion_control(&m1);\n"
+    assert congestion_controls(with_congestion(mine(tmp_path, text=text))) == ["mine1", "mine2"]

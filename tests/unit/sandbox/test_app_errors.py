@@ -75,3 +75,34 @@ def test_the_last_line_of_every_guest_is_no_news(tmp_path: Path) -> None:
     console = tmp_path / "console.txt"
     console.write_text("a line\nreboot: Power down\n")
     assert console_tail(console) == ("a line",)
+
+
+def test_a_program_that_never_gets_ready_is_named(tmp_path: Path) -> None:
+    """web.sender was to write "Serving HTTP"; the set-up waited for that to its deadline."""
+    directory = CellDir(tmp_path)
+    directory.apps.mkdir()
+    directory.steps.write_text("ready\noutput id=web.sender text=Serving%20HTTP timeout_ns=30000000000\n")
+    records = [End("timed_out", 2, "the set-up was not over at its deadline", 3)]
+    verdict = judge(two_path_cell(), directory, records, "exit status 0")
+    assert verdict.outcome is Outcome.TIMED_OUT
+    assert 'web.sender had not written "Serving HTTP" to its stdout (it wrote nothing' in verdict.reason
+    (directory.apps / "web.sender.stderr").write_text("one\nSyntaxError: no\n")
+    said = judge(two_path_cell(), directory, records, "exit status 0").reason
+    assert "its stderr ends: SyntaxError: no" in said
+    records = [End("timed_out", 1, "the set-up was not over at its deadline", 3)]
+    assert judge(two_path_cell(), directory, records, "").reason == "the set-up was not over at its deadline"
+
+
+def test_a_connection_that_nothing_answers_is_a_result_and_no_failure(tmp_path: Path) -> None:
+    directory = CellDir(tmp_path)
+    directory.apps.mkdir()
+    cell = two_path_cell()
+    for message, outcome in (
+        ("connect: Connection timed out: not connected before --stop-ns", Outcome.COMPLETED),
+        ("connect: Connection timed out: not connected within --connect-deadline-ns", Outcome.COMPLETED),
+        ("connect: Network is unreachable", Outcome.FAILED),
+    ):
+        write(directory.apps / "ftp.sender.ndjson", [Error(message)])
+        ends = [Exit(f"ftp.{role}", status, None, killed=False, t_ns=1) for role, status in
+                (("sender", 1), ("receiver", 0))]  # fmt: skip
+        assert judge(cell, directory, [*ends, End("completed", None, None, 2)], "").outcome is outcome
