@@ -18,6 +18,7 @@ from ..engine.compare import compare_exactly, compare_runs
 from ..engine.compare_packets import compare_packets
 from ..results.compared_numbers import ComparedNumber, Comparison, Moved
 from ..results.run_comparison import RunComparison
+from ..results.senses import Sense, senses
 from ..results.write import csv_text
 from ..store.run_dir import write_atomic
 from .output import make_table, plain_console, print_json
@@ -99,6 +100,7 @@ def run_compare(args: argparse.Namespace) -> int:
 
 def as_json(compared: RunComparison, numbers: Comparison) -> dict[str, Any]:
     """The object of --json."""
+    changed = [number for number in numbers.numbers if number.verdict == "changed"]
     return {
         "differs": numbers.differs,
         "made": compared.made,
@@ -114,10 +116,9 @@ def as_json(compared: RunComparison, numbers: Comparison) -> dict[str, Any]:
             {
                 "levels": dict(number.levels), "flow": number.flow, "metric": number.metric, "unit": number.unit,
                 "status": number.verdict, "a": number.a, "b": number.b, "draws": number.draws, "p": number.p,
-                "relative": number.relative,
+                "relative": number.relative, "sense": meaning,
             }
-            for number in numbers.numbers
-            if number.verdict == "changed"
+            for number, meaning in zip(changed, senses(changed), strict=True)
         ],
     }  # fmt: skip
 
@@ -151,7 +152,7 @@ def print_comparison(compared: RunComparison, numbers: Comparison) -> None:
     for title, moved in (("Verdicts that changed", numbers.verdicts), ("Outcomes that changed", numbers.outcomes)):
         if moved:
             _print_moved(console, title, moved)
-    if changed := numbers.of("changed"):
+    if changed := by_sense(numbers.of("changed")):
         console.print(_changes(changed[:SHOWN]))
     if len(changed) > SHOWN:
         console.print(f"... and {len(changed) - SHOWN} more: --csv FILE has all of them")
@@ -172,13 +173,18 @@ def _print_moved(console: Console, title: str, moved: tuple[Moved, ...]) -> None
         console.print(f"... and {len(moved) - SHOWN} more: --json has all of them")
 
 
-def _changes(changed: list[ComparedNumber]) -> Table:
-    shown = make_table("Numbers that changed beyond noise", "levels", "flow", "metric", ">A", ">B", ">change")
-    for row in changed:
+def by_sense(changed: list[ComparedNumber]) -> list[tuple[ComparedNumber, Sense]]:
+    """Changed numbers with what each change means, what broke first."""
+    return sorted(zip(changed, senses(changed), strict=True), key=lambda pair: pair[1] != "broke")
+
+
+def _changes(changed: list[tuple[ComparedNumber, Sense]]) -> Table:
+    shown = make_table("Numbers that changed beyond noise", "levels", "flow", "metric", ">A", ">B", ">change", "")
+    for row, meaning in changed:
         levels = " ".join(level for _, level in row.levels)
         change = "" if row.relative is None else percent(row.relative, signed=True)
         numbers = (readable(value) for value in (row.a, row.b))
-        shown.add_row(*map(Text, (levels, row.flow, f"{row.metric} [{row.unit}]", *numbers, change)))
+        shown.add_row(*map(Text, (levels, row.flow, f"{row.metric} [{row.unit}]", *numbers, change, meaning)))
     return shown
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from ..core import invocation
 from ..core.errors import SpecError
 from ..core.lines import Line
+from ..core.metrics.catalogue import METRICS
 from ..core.units import QuantityError, parse_quantity
 from ..engine.conclusions import search_conclusion
 from ..engine.search import SearchResult, search
@@ -31,6 +32,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     aim = parser.add_mutually_exclusive_group(required=True)
     aim.add_argument("--maximise", metavar="METRIC", help="find where it is largest")
     aim.add_argument("--minimise", metavar="METRIC", help="find where it is smallest")
+    aim.add_argument("--worst", metavar="METRIC", help="find where it is worst: smallest or largest, by what it is")
     parser.add_argument("--flow", help="whose metric, if several flows have it")
     parser.add_argument(
         "--over", nargs="+", default=[], metavar="FACTOR", help="the factors of the box (default: all that are varied)"
@@ -53,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     result = unless_stopped(
         args,
         lambda progress: search(
-            metric=args.maximise or args.minimise, largest=args.maximise is not None, over=args.over,
+            metric=args.maximise or args.minimise or args.worst, largest=_largest(args), over=args.over,
             flow=args.flow, budget_s=_seconds(args.budget), points=args.points, backend=args.backend,
             jobs=args.jobs, out=args.out, resume=args.resume, report=not args.no_report, arguments=args.typed,
             progress=progress, **plan_options(args),
@@ -66,6 +68,17 @@ def run(args: argparse.Namespace) -> int:
     else:
         print_lines(_lines(result))
     return 0 if result.spec else 1
+
+
+def _largest(args: argparse.Namespace) -> bool:
+    """Whether the largest value is looked for."""
+    if args.worst is None:
+        return args.maximise is not None
+    metric = METRICS.get(args.worst)
+    if metric is None or metric.higher_is_better is None:
+        why = "is no metric of docs/metrics.md" if metric is None else "is neither better nor worse where it is larger"
+        raise SpecError(f"--worst {args.worst}: {why}; write --maximise or --minimise")
+    return not metric.higher_is_better
 
 
 def _seconds(text: str | None) -> float | None:

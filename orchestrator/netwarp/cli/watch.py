@@ -25,6 +25,7 @@ from ..guestkernel import KernelBuild
 from ..guestkernel.asked import build_asked, parse_asked
 from ..present.pages.watch import sentence, watch_page
 from ..results.compared_numbers import ComparedNumber
+from ..results.senses import Sense, senses
 from ..results.watched import ChangedCell, Watched, as_json, headline
 from ..store.run_dir import write_atomic
 from ..store.run_locations import refuse_used
@@ -220,7 +221,8 @@ def _print_cells(console: Console, cells: tuple[ChangedCell, ...]) -> None:
         console.print(Text(f"{number}. {cell.name}", style="bold"))
         head = headline(cell)
         named = list(dict.fromkeys([*cell.numbers[:2], *([] if head is None else [head])]))
-        said = [_number(one) for one in named]
+        meaning = dict(zip(map(id, cell.numbers), senses(cell.numbers), strict=True))
+        said = [_number(one, meaning[id(one)]) for one in named]
         more = len(cell.numbers) - len(said)
         console.print("   " + "; ".join(said) + (f"; and {more} more" if more else ""))
         if cell.first:
@@ -229,6 +231,7 @@ def _print_cells(console: Console, cells: tuple[ChangedCell, ...]) -> None:
         console.print(f"... and {counted(len(cells) - SHOWN, 'more cell')} with numbers that changed")
 
 
-def _number(one: ComparedNumber) -> str:
-    change = "" if one.relative is None else f" ({percent(one.relative, signed=True)})"
+def _number(one: ComparedNumber, meaning: Sense) -> str:
+    words = ([] if one.relative is None else [percent(one.relative, signed=True)]) + ([meaning] if meaning else [])
+    change = f" ({', '.join(words)})" if words else ""
     return f"{one.flow} {one.metric} {readable(one.a)} -> {readable(one.b)} {one.unit}{change}".strip()

@@ -14,6 +14,7 @@ import msgspec
 from ..core.frozen import Frozen
 from ..core.metrics.catalogue import HEADLINE, METRICS
 from .compared_numbers import ComparedNumber, Levels, Moved, MovedOutcome, Verdict
+from .senses import sense, senses
 
 
 class WatchedTest(Frozen, frozen=True):
@@ -211,25 +212,32 @@ def size_of(number: ComparedNumber) -> float:
 
 
 def _place(number: ComparedNumber) -> tuple[int, float]:
-    """Where a number stands: by the size of its change; after those what was nothing or is, models' numbers last."""
+    """Where a number stands: first what broke, then by the size of its change (what vanished and is worse for it, too);
+    after those what was nothing or is, models' numbers last.
+    """
     metric = METRICS.get(number.metric)
-    model = metric is not None and metric.captured_at == "model"
-    return 2 if model else 0 if number.a and number.b else 1, -size_of(number)
+    if sense(number) == "broke":
+        return -1, -abs((number.b or 0.0) - (number.a or 0.0))
+    if metric is not None and metric.captured_at == "model":
+        return 2, -size_of(number)
+    vanished = number.b is None and sense(number) == "worse"
+    return 0 if vanished or (number.a and number.b) else 1, -size_of(number)
 
 
 def ranked(numbers: Sequence[ComparedNumber]) -> tuple[ComparedNumber, ...]:
-    """The numbers, the largest change first."""
+    """The numbers, what broke first, then the largest change."""
     return tuple(sorted(numbers, key=_place))
 
 
 def rank(cell: ChangedCell) -> tuple[int, float]:
-    """Where a cell stands in the list: by its largest change."""
+    """Where a cell stands in the list: by its first number."""
     return _place(cell.numbers[0])
 
 
 def headline(cell: ChangedCell) -> ComparedNumber | None:
-    """The largest change of a metric that summaries show first."""
-    return next((number for number in cell.numbers if number.metric in HEADLINE), None)
+    """What broke; else the largest change of a metric that summaries show first."""
+    shown = (number for number in cell.numbers if number.metric in HEADLINE or sense(number) == "broke")
+    return next(shown, None)
 
 
 def changed_tests(a: Sequence[WatchedTest], b: Sequence[WatchedTest]) -> tuple[ChangedTest, ...]:
@@ -266,9 +274,9 @@ def as_json(watched: Watched) -> dict[str, object]:
                 "numbers": [
                     {
                         "flow": one.flow, "metric": one.metric, "unit": one.unit, "base": one.a, "new": one.b,
-                        "relative": one.relative, "p": one.p,
+                        "relative": one.relative, "p": one.p, "sense": meaning,
                     }
-                    for one in cell.numbers
+                    for one, meaning in zip(cell.numbers, senses(cell.numbers), strict=True)
                 ],
             }
             for cell in watched.cells

@@ -18,6 +18,8 @@ Flows = Literal[
 ]  # fmt: skip
 Clock = Literal["flow", "moment", "repair", "delay", "sample", "none"]
 
+SIGNS = {"yes": True, "no": False, "": None}
+"""What the column `higher_is_better` may hold."""
 CATALOGUE = Path(__file__).with_name("catalogue.csv")
 GROUPS = {
     "traffic": "Volume and speed",
@@ -62,6 +64,9 @@ class CatalogueMetric:
     and means of them; "sample": times of the kernel's samples; "flow": the duration of the flow, for amounts and rates;
     "none": a property of the machine, which two machines need not share.
 
+    higher_is_better: True or False where every reader takes more of it for better, or for worse; None where it means
+    neither, such as an amount, a share or what a sender decides. A comparison words its changes by this.
+
     unit: one of tolerance.COUNTS ("packets", "events") for what is counted one by one, else "s", "bytes", "bit/s",
     "ratio": another one is free text, compared like a rate. title: the name in reports. definition: a sentence for
     docs/metrics.md.
@@ -74,6 +79,7 @@ class CatalogueMetric:
     group: str
     flows: Flows
     clock: Clock
+    higher_is_better: bool | None
     definition: str
 
 
@@ -84,7 +90,9 @@ def _read() -> dict[str, CatalogueMetric]:
     with open(CATALOGUE, encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             definition = definition if row["definition"] == "=" else row["definition"]
-            metric = CatalogueMetric(**(row | {"definition": definition}))  # type: ignore[arg-type]
+            sign = SIGNS[row["higher_is_better"]]
+            values = row | {"definition": definition, "higher_is_better": sign}
+            metric = CatalogueMetric(**values)
             known = {"captured_at": CapturedAt, "flows": Flows, "clock": Clock}
             wrong = [
                 f'{column} is "{row[column]}", not one of {", ".join(get_args(values))}'

@@ -8,6 +8,7 @@ from ...core.metrics.catalogue import METRICS
 from ...core.units import counted
 from ...core.version import __version__
 from ...results.compared_numbers import ComparedNumber
+from ...results.senses import sense
 from ...results.watched import ChangedCell, Watched, headline, size_of
 from ..comparison_words import amount
 from ..html import environment, url
@@ -70,6 +71,8 @@ def watch_page(watched: Watched) -> bytes:
 def sentence(watched: Watched) -> str:
     """The answer in a sentence or two."""
     parts = []
+    if broken := [cell for cell in watched.cells if sense(cell.numbers[0]) == "broke"]:
+        parts.append(f"connections broke in {counted(len(broken), 'cell')}")
     if watched.splats:
         parts.append(counted(len(watched.splats), "splat"))
     if worse := sum(test.worse for test in watched.tests if test.a):
@@ -90,7 +93,8 @@ def sentence(watched: Watched) -> str:
         first = watched.cells[0]
         levels = " ".join(level for _, level in first.levels)
         place = f"{levels} of {first.spec}" if levels else first.spec
-        text += f" The largest change, in {place}: {change_words(first.numbers[0])}."
+        named = "The first that broke" if broken else "The largest change"
+        text += f" {named}, in {place}: {change_words(first.numbers[0])}."
     return text
 
 
