@@ -119,7 +119,7 @@ def copies(frames: Frames, times: int, jitter_ns: int, seed: int = 0) -> Frames:
         for copy in range(times):
             later = (copy * 3000 if not jitter_ns else draw.randrange(1000, jitter_ns)) if copy else 0
             result.append(dataclasses.replace(frame, time_ns=frame.time_ns + later))
-    return in_order(frames, result)
+    return in_order(frames, result) if times_of(frames) == sorted(times_of(frames)) else frames.of(result)
 
 
 def with_number(frames: Frames, number: int | None) -> Frames:

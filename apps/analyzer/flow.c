@@ -264,6 +264,15 @@ void flow_count(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 	row->unseen_bytes[d] += f->unseen_bytes;
 }
 
+void flow_add_new(struct nwa *a, struct flow *f, uint32_t path, uint8_t direction, uint32_t bytes)
+{
+	struct table *t = &a->tables[nwa_table_flow_paths];
+	uint32_t at;
+
+	if (map_get(&a->flow_paths, (uint64_t)f->id << 32 | path, &at))
+		((struct nwa_flow_path *)table_row(t, at))->new_bytes[direction] += bytes;
+}
+
 void half_set_base(struct half *h, uint32_t base, bool known)
 {
 	if (h->has_base && h->base == base) /* the handshake says what was counted from before it was seen */

@@ -47,6 +47,9 @@ static inline struct flow *flow_at(const struct nwa *a, uint32_t id)
 void flow_count(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,
 		const struct findings *f);
 
+/* More payload never seen before, of a packet that was counted already. */
+void flow_add_new(struct nwa *a, struct flow *f, uint32_t path, uint8_t direction, uint32_t bytes);
+
 /*
  * Set the base (raw number of relative number 0) if there is none, or if the handshake shows it (`known`)
  * before any number was counted relative to it.

@@ -23,7 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define NWA_ABI	    13
+#define NWA_ABI	    14
 #define NWA_UNKNOWN INT64_MIN
 #define NWA_NONE    UINT32_MAX
 
@@ -218,7 +218,8 @@ typedef uint8_t nwa_b1;
 	F(b1, is_retransmission) /* any sequence number (SYN and FIN have one) seen before from that sender  \
 				  */                                                                         \
 	F(b1, stray) /* its numbers are of no window of the connection: another one's, or a SYN that was not \
-			the one acknowledged */
+			the one acknowledged */                                                              \
+	F(b1, probe) /* a keep-alive or a probe of a closed window, with a byte that is no data */
 
 /* one row an SCTP chunk */
 #define NWA_CHUNK(F, P, B)                                                                                   \

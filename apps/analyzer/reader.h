@@ -20,6 +20,14 @@ struct offer {
 	uint8_t shift, direction;
 };
 
+/* TCP: a byte sent to probe a window of 0 (RFC 9293 3.8.6.1): data only once it is acknowledged. */
+struct probe {
+	int64_t seq;
+	uint64_t segment; /* as in struct offer */
+	uint32_t packet, path;
+	bool there;
+};
+
 /* One direction of a flow: the numbers that its sender has used. */
 struct half {
 	struct ranges seen;
@@ -32,6 +40,10 @@ struct half {
 	bool tag_known;
 	bool numbered; /* TCP: SYN seen; SCTP: INIT or INIT-ACK seen */
 	bool ended;
+	int64_t next;		   /* TCP: the number after the last one sent (SND.NXT) */
+	struct probe probe;	   /* TCP: of a closed window, with a byte that may have been taken */
+	bool acknowledged;	   /* TCP: any of its numbers */
+	bool window_shut;	   /* TCP: it announced a window of 0 last */
 	bool asked;		   /* TCP: it sent a SYN without ACK */
 	bool answered;		   /* TCP: it sent a SYN with ACK */
 	struct offer syn;	   /* TCP: its first SYN */

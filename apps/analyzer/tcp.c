@@ -6,7 +6,7 @@
 #include "mptcp.h"
 #include "opening.h"
 
-enum { FIN = 1, SYN = 2, RST = 4, ACK = 16 };
+enum { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16 };
 enum { TCP_HEADER = 20, SHIFT_MAX = 14 };
 enum {
 	OPTION_END,
@@ -247,6 +247,39 @@ static void take_sack(struct nwa *a, const struct packet *p, struct half *other,
 	}
 }
 
+/*
+ * Whether a segment only asks for an answer: a keep-alive (RFC 9293 3.8.4: at most one byte, which has been
+ * acknowledged), or a probe of a closed window (3.8.6.1: one byte of new data, or one before).
+ */
+static bool asks(struct half *h, const struct half *other, int64_t at, uint32_t payload, uint16_t flags)
+{
+	if (payload != 1 || (flags & (SYN | FIN | RST | ACK)) != ACK)
+		return false;
+	if (!h->acknowledged) /* the other end's packets are not captured: what an application pushed is data */
+		return at == h->next - 1 && at > 0 && !(flags & PSH);
+	if (at == h->highest_ack - 1 && h->next <= h->highest_ack)
+		return true;
+	return other->window_shut && (at == h->highest_ack || at == h->highest_ack - 1);
+}
+
+/* The byte of a probe was taken: it is data after all. */
+static void take_probe(struct nwa *a, struct flow *flow, uint8_t direction)
+{
+	struct half *h = &flow->half[direction];
+	struct table *segments = &a->tables[nwa_table_segments], *packets = &a->tables[nwa_table_packets];
+	uint32_t first_path = NWA_NONE;
+
+	h->probe.there = false;
+	if (!ranges_add(&h->seen, h->probe.seq, h->probe.seq + 1, h->probe.path, &first_path))
+		return;
+	flow_add_new(a, flow, h->probe.path, direction, 1);
+	if (h->probe.segment >= a->first_segment && h->probe.segment - a->first_segment < segments->count)
+		((struct nwa_segment *)table_row(segments, h->probe.segment - a->first_segment))->new_bytes =
+		    1;
+	if (h->probe.packet >= a->first_number && h->probe.packet - a->first_number < packets->count)
+		((struct nwa_packet *)table_row(packets, h->probe.packet - a->first_number))->new_bytes = 1;
+}
+
 void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t path_direction,
 		struct findings *f)
 {
@@ -260,7 +293,7 @@ void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 	uint16_t flags;
 	int64_t at, ack = NWA_UNKNOWN, window = NWA_UNKNOWN, dsn = 0;
 	uint8_t direction;
-	bool stray, answers, other_number;
+	bool stray, answers, other_number, probe;
 	struct words w;
 
 	if (p->captured < TCP_HEADER) {
@@ -321,6 +354,14 @@ void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 		window = (int64_t)get_be16(p->data + 14) << (flags & SYN ? 0 : row->window_shift[direction]);
 	if (flags & ACK && !(flags & RST) && !stray)
 		row->heard[!direction] = true;
+	if (flags & ACK && !(flags & RST) && !stray) {
+		other->acknowledged = true;
+		if (other->probe.there && ack > other->probe.seq)
+			take_probe(a, flow, !direction);
+	}
+	probe = !stray && asks(h, other, at, payload, flags);
+	if (!(flags & (SYN | FIN | RST)) && !stray)
+		h->window_shut = !get_be16(p->data + 14);
 	if (flags & (FIN | RST) && !stray) {
 		h->ended = true;
 		row->ended[direction] = true;
@@ -336,8 +377,16 @@ void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 	/* SYN takes the number before the first byte, FIN the one after the last; a reset's payload is no
 	 * data */
 	units = payload;
-	if (flags & RST || stray)
+	if (flags & RST || stray || probe)
 		units = 0;
+	if (probe && at == h->highest_ack && !h->probe.there)
+		h->probe = (struct probe){
+		    .seq = at,
+		    .segment = a->first_segment + a->tables[nwa_table_segments].count,
+		    .packet = p->number,
+		    .path = path,
+		    .there = true,
+		};
 	if (flags & SYN && (other_number || answers))
 		fresh++;
 	else if (flags & SYN && !stray)
@@ -353,6 +402,8 @@ void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 		units++;
 	}
 	units += flags & SYN && !stray;
+	if (!stray && !(flags & RST) && !probe && at + units > h->next)
+		h->next = at + units;
 	if (h->seen.failed)
 		a->out_of_memory = true;
 
@@ -390,5 +441,6 @@ void tcp_packet(struct nwa *a, const struct packet *p, uint32_t path, uint8_t pa
 	    .tos = p->tos,
 	    .is_retransmission = f->is_retransmission,
 	    .stray = stray,
+	    .probe = probe,
 	};
 }

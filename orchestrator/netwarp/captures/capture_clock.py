@@ -19,7 +19,7 @@ COMPARED = 50
 def was_set_back(capture: Capture) -> bool:
     """Whether the records are in the order in which they passed although times go back: at each step the numbers of
     the connections (TCP's sequence numbers, TSNs) go on. In files that were put together in the wrong order they go
-    back with the times.
+    back with the times. Where no numbers tell, files hold packets in the order in which they passed.
     """
     packets = capture.packets
     if not len(packets):
@@ -29,21 +29,27 @@ def was_set_back(capture: Capture) -> bool:
 
 
 def _votes(capture: Capture, source: int) -> Iterator[int]:
-    """For each step of a file and each direction of a connection across it: 1, its numbers go on; -1, they go back."""
+    """For each step of a file: 0 if there were packets between the same addresses before and after it; and for each
+    direction of a connection across it 1, its numbers go on; -1, they go back.
+    """
     rows = np.flatnonzero(capture.packets["source"] == source)
     steps = rows[np.flatnonzero(np.diff(capture.packets["time_ns"][rows]) < -SET_BACK_NS) + 1]
     if len(steps) > MOST_STEPS:
         return
     kinds = ((capture.segments, "seq"), (capture.segments, "ack"), (capture.chunks, "tsn"), (capture.sacks, TSN))
+    path = capture.packets["path"].astype(np.int64)
     for step in steps.tolist():
+        before, after = (np.unique(path[some][path[some] != NONE]) for some in (rows[rows < step], rows[rows >= step]))
+        if np.isin(after, before).any():
+            yield 0
         for table, column in kinds:
             packet, number = table["packet"].astype(np.int64), table[column]
             mine = (number != UNKNOWN) & (table["flow"] != NONE)
             key = table["flow"].astype(np.int64) * 2 + table["direction"]
             for one in np.unique(key[mine & (packet == step)]).tolist() or np.unique(key[mine])[:COMPARED].tolist():
                 of = mine & (key == one)
-                before, after = number[of & (packet < step)][-COMPARED:], number[of & (packet >= step)][:COMPARED]
-                yield _direction(before, after)
+                earlier, later = number[of & (packet < step)][-COMPARED:], number[of & (packet >= step)][:COMPARED]
+                yield _direction(earlier, later)
 
 
 TSN = "cumulative_tsn"

@@ -10,7 +10,7 @@ from typing import Any
 from ..core.numbers import given, in_short, percent
 from ..core.units import counted
 from .connection import Connection
-from .findings import totals_of
+from .findings import tcp_causes, totals_of
 
 STALL_S = 0.5
 """A pause of TCP that is told; stalls of SCTP less far apart are told together."""
@@ -29,7 +29,13 @@ class Moment:
 
 def course(connection: Connection) -> tuple[Moment, ...]:
     """What happened, in order; of many alike one sentence."""
-    moments = [*_opening(connection), *_faults(connection), *_windows(connection), *_ending(connection)]
+    moments = [
+        *_opening(connection),
+        *_faults(connection),
+        *_windows(connection),
+        *_pauses(connection),
+        *_ending(connection),
+    ]
     return tuple(sorted(moments, key=lambda moment: moment.t_s))
 
 
@@ -59,7 +65,7 @@ def _opening(connection: Connection) -> Iterator[Moment]:
     if totals["unseen_end"] is not None:
         text += f"; no packet of {connection.ends[totals['unseen_end']]} is in this capture"
     elif totals["up_s"] is None:
-        text += ": it never came up"
+        text += f": {_not_up(connection)}"
     yield Moment(start_s, text)
     if totals["up_s"] is not None:
         text = f"the association is up, after {in_short(totals['up_s'] - start_s, 's')}"
@@ -69,6 +75,13 @@ def _opening(connection: Connection) -> Iterator[Moment]:
         yield Moment(float(totals["up_s"]), text + shown)
     for event in _of(connection, "restart"):
         yield Moment(float(event["t_s"]), f"it restarts the association of flow {event['restart_of']} (RFC 9260 5.2)")
+
+
+def _not_up(connection: Connection) -> str:
+    if not connection.directions[1]["packets"] and not _of(connection, "icmp"):
+        return "no answer is in the capture"
+    ended = _of(connection, "ABORT", "icmp")
+    return "it never came up" if ended else "its handshake is not completed in the capture"
 
 
 def _tcp_opening(connection: Connection) -> Iterator[Moment]:
@@ -85,7 +98,7 @@ def _tcp_opening(connection: Connection) -> Iterator[Moment]:
     if totals.get("unseen_end") is not None:
         text += f"; no packet of {connection.ends[totals['unseen_end']]} is in this capture"
     elif answered is None and not totals.get("simultaneous_open"):
-        text += ": nothing answers"
+        text += ": no answer is in the capture"
     yield Moment(start_s, text)
     if answered is not None:
         yield Moment(start_s + answered, f"{connection.ends[1]} answers, after {in_short(answered, 's')}")
@@ -128,7 +141,7 @@ def _faults(connection: Connection) -> Iterator[Moment]:
     if connection.protocol == "sctp":
         return
     for direction, begin_s, length_s, ended_again in connection.silences:
-        if ended_again and length_s >= STALL_S:
+        if connection.totals.get("unseen_end") is None and ended_again and length_s >= STALL_S:
             text = f"no data from {connection.ends[direction]} for {in_short(length_s, 's')}, until a retransmission"
             yield Moment(begin_s, text)
 
@@ -197,8 +210,18 @@ def _stalls(who: str, path: str, rows: Sequence[Event], expiries: Sequence[float
     else:
         text = f"{len(rows)} stalls of {who} in a row, of {_some(lengths)} ({_way(path)})"
     if waits:
-        text += f"; T3 expires {counted(len(waits), 'time')}, after {_some(waits)}"
+        expiries_in_all = sum(int(row["t3_expiries"]) for row in rows)
+        text += f"; T3 expires {counted(expiries_in_all, 'time')}, after {_some(waits)}"
     return Moment(begin_s, text + ("; the data is sent again on the other path" if moved else ""))
+
+
+def _pauses(connection: Connection) -> Iterator[Moment]:
+    """Times in which an end had nothing to send; the longest."""
+    for event in sorted(_of(connection, "pause"), key=lambda event: -float(event["for_s"]))[:LISTED]:
+        text = (
+            f"no data for {in_short(event['for_s'], 's')}, all is acknowledged: {connection.ends[event['direction']]}"
+        )
+        yield Moment(float(event["t_s"]), f"{text} has nothing to send until then")
 
 
 def _windows(connection: Connection) -> Iterator[Moment]:
@@ -220,7 +243,7 @@ def _ending(connection: Connection) -> Iterator[Moment]:
         word = "aborts the association" if event["what"] == "ABORT" else "resets the connection"
         yield Moment(float(event["t_s"]), f"{connection.ends[number]} {word}{causes}")
     if not aborts and shutdowns:
-        yield Moment(float(shutdowns[0]["t_s"]), "it is closed in order")
+        yield Moment(float(shutdowns[0]["t_s"]), _closing(connection, shutdowns))
     if not aborts and not shutdowns:
         goes_on_s = connection.capture_s - end_s
         text = "the capture ends; nothing closed it"
@@ -229,13 +252,27 @@ def _ending(connection: Connection) -> Iterator[Moment]:
         yield Moment(end_s, text)
 
 
+def _closing(connection: Connection, shutdowns: Sequence[Event]) -> str:
+    if connection.protocol == "sctp":
+        whole = connection.totals["ending"] == "shutdown"
+        return "it is closed in order" if whole else "a SHUTDOWN; the capture has no answer to it"
+    ends = {int(event["direction"]) for event in shutdowns}
+    if len(ends) > 1:
+        return "it is closed in order"
+    (end,) = ends
+    return f"{connection.ends[end]} closes its direction; no FIN of the other end is in the capture"
+
+
 def network_part(connection: Connection) -> Iterator[str]:
     """What the packets say of the network, for each direction with data: round trips, and what was sent again."""
+    yield from tcp_causes(connection)
     for direction, totals in totals_of(connection).items():
         who = connection.ends[direction]
         if totals.get("rtt_min_s") is not None and totals.get("rtt_max_s") is not None:
             least, most = (in_short(totals[f"rtt_{name}_s"], "s") for name in ("min", "max"))
-            yield f"round trips of {who}: {least} to {most}, with the time for which the other end puts its answer off"
+            whose = who if totals.get("point", "sender") == "sender" else f"{who} as seen from the capture"
+            puts_off = "with the time for which the other end puts its answer off"
+            yield f"round trips of {whose}: {least} to {most}, {puts_off}"
         again, sent = totals.get("retransmitted_chunks"), totals.get("data_chunks")
         if not again or not sent:
             continue

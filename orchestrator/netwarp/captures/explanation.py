@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -69,13 +70,18 @@ def explain(files: Sequence[FileSummary], most: int) -> list[Explanation]:
     """
     seen: dict[tuple[Any, ...], list[tuple[FileSummary, Connection]]] = {}
     for file in files:
+        ports_again: Counter[tuple[Any, ...]] = Counter()
         for connection in file.connections[:most]:
-            seen.setdefault(_key(file, connection), []).append((file, connection))
+            key = _key(file, connection)
+            seen.setdefault((*key, ports_again[key]), []).append((file, connection))
+            ports_again[key] += 1  # another connection of the same ends
     return [_explain(views) for views in list(seen.values())[:most]]
 
 
 def _key(file: FileSummary, connection: Connection) -> tuple[Any, ...]:
-    """Equal for one connection at several points: its ends, and of SCTP its tags."""
+    """Equal for one connection at several points: its ends, and of SCTP its tags. The same ends may have several, the
+    larger first.
+    """
     inits = file.capture.inits
     tags = tuple(sorted(inits["tag"][inits["flow"] == connection.row].tolist()))
     return connection.protocol, *sorted(connection.ends), *sorted(set(tags))

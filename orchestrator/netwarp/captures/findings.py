@@ -32,6 +32,8 @@ _NUMBERS = re.compile(r"(\d+(?:\s\d{3})*(?:\.\d+)?)(?:\s?([mun]?s)\b)?")
 UNITS = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 SLOW_S = 0.5  # An answer (to a SYN; to a request, minus the SYN's) is reported if it took at least this long
 SILENCE_S = 0.5
+NAGLE_WAITS = 5
+KEEP_ALIVES = 2
 SILENT_S = 5  # A connection's silence to the end of the capture is reported if it is so long,
 SILENT_TIMES = 3  # and so many times its longest pause
 # A pause that a retransmission ended is reported if it is at least this share of the connection's time (and long
@@ -58,7 +60,7 @@ def file_findings(connections: Connections, multipath: Sequence[MptcpConnection]
     unanswered = connections.unanswered()
     silent = int(unanswered.sum())
     if silent > MANY:
-        sentences.append(f"{counted_of(silent, len(connections), 'connection')} were never answered")
+        sentences.append(f"{counted_of(silent, len(connections), 'connection')} have no answer in the capture")
     refused, ports_of = connections.refused()
     together = int(refused.sum()) > MANY
     if together:
@@ -94,6 +96,7 @@ def connection_findings(connection: Connection) -> list[str]:
         *_end(connection),
         *_slow(connection),
         *_window(connection),
+        *tcp_causes(connection),
         *_silence(connection),
         *_paths(connection),
         *_repeated(connection),
@@ -153,12 +156,26 @@ def _multipath(connection: MptcpConnection) -> Iterator[str]:
         elif row["lost_s"] is not None:
             yield f"{where}: subflow {row['subflow']} was lost at {_at(row['lost_s'])}, before the connection's end"
     joined = {row["subflow"].partition(">")[2].rpartition(":")[0] for row in connection.tables["subflows"]}
+    yield from _moves(connection, where)
     for event in connection.events:
         if event["what"] == "ADD_ADDR" and event["from"] == "other" and event["address"] not in joined:
             announced = f"address {event['address']} was told at {_at(event['t_s'])} (ADD_ADDR)"
             yield f"{where}: {announced}, and no subflow to it is in this capture"
     if len(connection.flows) > 1 and totals["subflows_with_data"] == 1:
         yield f"{where}: only one of {len(connection.flows)} subflows carried data"
+
+
+def _moves(connection: MptcpConnection, where: str) -> Iterator[str]:
+    """When new data left one subflow for another that goes on without it."""
+    rows = [row for row in connection.tables["subflows"] if row["last_new_data_s"] is not None]
+    rows.sort(key=lambda row: float(row["last_new_data_s"]))
+    for before, after in itertools.pairwise(rows):
+        left_s, came_s = before["last_new_data_s"], after["first_new_data_s"]
+        old, new = _path(before["subflow"]), _path(after["subflow"])
+        if came_s >= left_s:
+            yield f"{where}: new data moved from {old} to {new} at {_at(came_s)}"
+        elif after["last_new_data_s"] - left_s >= SILENCE_S:
+            yield f"{where}: from {_at(left_s)} on new data went on {new} without {old}"
 
 
 def _at(when_s: float) -> str:
@@ -201,9 +218,9 @@ def _end(connection: Connection) -> Iterator[str]:
     elif icmp and not answered:
         yield icmp
     elif not answered and (inits or connection.totals.get("syn_s") is not None):
-        yield f"nothing answered {counted(inits, 'INIT') if inits else counted(again + 1, 'SYN')}"
+        yield f"no answer to {counted(inits, 'INIT') if inits else counted(again + 1, 'SYN')} is in the capture"
     elif again and (answers := int(connection.totals.get("syn_ack_packets") or 0)):
-        silent = 0 if connection.totals.get("stray_packets") else again + 1 - answers
+        silent = again + 1 - answers - int(connection.totals.get("stray_answers") or 0)
         yield f"the handshake took {counted(again + 1, 'SYN')}" + (f": {silent} got no answer" if silent > 0 else "")
     elif int(connection.totals.get("syn_ack_packets") or 0) > 1:
         yield f"the handshake took {counted(int(connection.totals['syn_ack_packets']), 'SYN+ACK')}"
@@ -283,6 +300,8 @@ def _slow(connection: Connection) -> Iterator[str]:
 
 def _silence(connection: Connection) -> Iterator[str]:
     """The longest pause that a retransmission ended, with the number of timeouts if the capture can show it."""
+    if connection.totals.get("unseen_end") is not None:
+        return  # what was sent again, and why, is known by the acknowledgements
     counts = {direction: int(totals.get("timeouts") or totals.get("t3_expiries") or 0)
               for direction, totals in totals_of(connection).items()}  # fmt: skip
     word, plural = ("T3 expiry", "T3 expiries") if connection.protocol == "sctp" else ("retransmission timeout", "")
@@ -371,6 +390,50 @@ def _window(connection: Connection) -> Iterator[str]:
             yield (f"{connection.ends[1 - direction]} closed its receive window for {in_short(closed_s, 's')} "
                    f"({counted(spells, 'time')}{share}): the sender had to wait" +
                    (f" (it asked {counted(probes, 'time')})" if probes else ""))  # fmt: skip
+
+
+def tcp_causes(connection: Connection) -> Iterator[str]:
+    """What the packets say why a TCP connection waits or ends, beyond losses and windows: the same words in
+    `netwarp analyze` and `explain`.
+    """
+    totals = connection.totals
+    direction = int(totals.get("data_direction") or 0)
+    sender, receiver = connection.ends[direction], connection.ends[1 - direction]
+    if (count := int(totals.get("nagle_waits") or 0)) >= NAGLE_WAITS:
+        share = totals["nagle_wait_s"] / connection.facts["duration_s"]
+        yield (
+            f"Nagle's algorithm beside delayed acknowledgements: {counted(count, 'small segment')} of {sender} waited "
+            f"for an acknowledgement that {receiver} put off by {in_short(totals['nagle_ack_delay_s'], 's')}, "
+            f"{in_short(totals['nagle_wait_s'], 's')} in all ({percent(share, 2)} of its time)"
+        )
+    quiet_s = connection.facts["duration_s"]
+    if connection.facts["handshake_seen"] and quiet_s >= SILENT_S and _without_data(connection):
+        yield f"the capture has no data of either end in the {in_short(quiet_s, 's')} from the handshake on"
+    if (count := int(totals.get("unanswered_keep_alives") or 0)) >= KEEP_ALIVES:
+        end = int(totals["unanswered_keep_alives_by"])
+        reset = any(event["what"] == "rst" and event["direction"] == end for event in connection.events)
+        yield (
+            f"{counted(count, 'keep-alive')} of {connection.ends[end]} got no answer from "
+            f"{_at(totals['unanswered_keep_alives_s'])} on" + (", then it reset the connection" if reset else "")
+        )
+    if lost := int(totals.get("large_lost_packets") or 0):
+        since, until = _at(totals["large_lost_s"]), _at(totals["large_lost_until_s"])
+        passed, icmp = totals["large_lost_passed_bytes"], int(totals.get("icmp_errors") or 0)
+        small = "its handshake passed" if passed is None else f"smaller ones with up to {passed} B passed"
+        told = counted(icmp, "ICMP error") + " came" if icmp else "no ICMP is in the capture"
+        yield (
+            f"none of {counted(lost, 'packet')} of {sender} with {totals['large_lost_least_bytes']} B of data and more "
+            f"was acknowledged from {since} to {until}, while {small}: as in a path-MTU black hole ({told})"
+        )
+
+
+def _without_data(connection: Connection) -> bool:
+    counts = connection.directions
+    return (
+        connection.protocol == "tcp"
+        and not any(each["data_packets"] for each in counts)
+        and all(each["packets"] for each in counts)
+    )
 
 
 def _other(connection: Connection) -> Iterator[str]:

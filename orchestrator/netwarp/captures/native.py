@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ..core.checkout import CHECKOUT
 from ..core.errors import CaptureError
 
-ABI = 13  # NWA_ABI of apps/analyzer/netwarp_analyzer.h, which these constants must equal
+ABI = 14  # NWA_ABI of apps/analyzer/netwarp_analyzer.h, which these constants must equal
 UNKNOWN = int(np.iinfo(np.int64).min)  # The value "not known" in any 64-bit signed column
 NONE = 0xFFFFFFFF  # The value "none" in any id column
 CHECKSUMS, SORT, LEAVE_COPIES, UNFINISHED, GO_ON = 1, 2, 4, 8, 16

@@ -31,7 +31,7 @@ HANDSHAKES: dict[str, tuple[dict[str, Any], str, tuple[str, ...]]] = {
     "syn-without-options": ({"max_window_bytes": 4151 << 5}, "2 SYNs", ()),
     "three-syns": ({"syn_packets": 3}, "the handshake took 3 SYNs: 2 got no answer", ("the answer to the SYN took",)),
     "simultaneous-open": ({"simultaneous_open": 1, "syn_retransmitted_packets": 0}, "", ("retransmission", "SYNs")),
-    "one-way-client": ({"unseen_end": 1}, "no packet of 192.0.2.2:80 is in this capture", ("nothing", "refused")),
+    "one-way-client": ({"unseen_end": 1}, "no packet of 192.0.2.2:80 is in this capture", ("no answer", "refused")),
     "capture-lost-records": (
         {"acknowledged_unseen_bytes": 31_856},
         "856 bytes were acknowledged that this capture does not hold",
@@ -131,3 +131,58 @@ def test_retransmissions_are_counted_against_transmissions() -> None:
     assert "7 of 85 transmissions of 78 DATA chunks of 10.9.1.1:40002 were retransmissions" in " ".join(
         explained.network
     )
+
+
+def test_keep_alives_with_one_byte() -> None:
+    file, (explained,) = case("keepalive-one-byte")
+    totals = file.connections[0].totals
+    assert (totals["keep_alives"], totals["retransmitted_packets"], totals["new_bytes"]) == (5, 0, 1000)
+    assert file.findings == ()
+    assert "until a retransmission" not in story(explained)
+    assert "no data for 26 s, all is acknowledged: 192.0.2.1:40000 has nothing to send until then" in story(explained)
+
+
+def test_keep_alives_without_answer() -> None:
+    file, (explained,) = case("keepalive-unanswered")
+    told = "9 keep-alives of 192.0.2.1:40000 got no answer from 60 s on, then it reset the connection"
+    assert file.findings == (told,)
+    assert explained.network == (told,)
+
+
+def test_probes_of_a_closed_window_with_one_byte() -> None:
+    file, (explained,) = case("zero-window-one-byte-probes")
+    totals = file.connections[0].totals
+    expected = {"zero_window_probes": 5, "retransmitted_packets": 0, "fast_retransmitted_packets": 0, "timeouts": 0}
+    assert {name: totals[name] for name in expected} == expected
+    assert (totals["new_bytes"], totals["acknowledged_unseen_bytes"]) == (11_000, 0)
+    assert not [text for text in file.findings if "repeat" in text]
+    assert "until a retransmission" not in story(explained)
+
+
+def test_a_timer_of_seconds_is_no_tail_loss_probe() -> None:
+    totals = case("probe-after-5500ms")[0].connections[0].totals
+    assert (totals["tail_loss_probes"], totals["timeouts"]) == (0, 2)
+
+
+def test_segments_of_the_size_that_their_receiver_takes() -> None:
+    assert case("mss-asymmetric")[0].connections[0].totals["offloaded_packets"] == 0
+
+
+def test_nagle_beside_delayed_acknowledgements() -> None:
+    file, (explained,) = case("nagle-delayed-ack")
+    (told,) = [
+        text for text in file.findings if text.startswith("Nagle's algorithm beside delayed acknowledgements: 49")
+    ]
+    assert "put off by 41 ms" in told
+    assert told in explained.network
+
+
+def test_a_black_hole_of_full_segments() -> None:
+    file, (explained,) = case("pmtu-a")
+    (told,) = [text for text in file.findings if "path-MTU black hole" in text]
+    assert told.startswith("none of 18 packets of 10.0.0.1:38833 with 1448 B of data and more was acknowledged")
+    assert told in explained.network
+    assert file.connections[0].totals["initial_window_packets"] == 10
+    at_b, (explained,) = case("pmtu-b")
+    assert at_b.findings == ("the capture has no data of either end in the 61 s from the handshake on",)
+    assert "closed in order" not in story(explained)

@@ -84,7 +84,7 @@ def test_a_single_packet(tmp_path: Path, times: int) -> None:
     file.write_bytes(pcap(timed(association()[:1])))
     once = read_frames(file)
     assert told(tmp_path, copies(once, times, 0)) == told(tmp_path, once)
-    assert told(tmp_path, once)[0] == ("nothing answered 1 INIT",)
+    assert told(tmp_path, once)[0] == ("no answer to 1 INIT is in the capture",)
 
 
 def test_equal_acknowledgements_of_a_host_are_none(tmp_path: Path) -> None:

@@ -183,10 +183,10 @@ def test_repeated_handshakes(tmp_path: Path) -> None:
 def test_a_handshake_without_an_answer(tmp_path: Path) -> None:
     """What was never answered took no retransmission: it failed."""
     syn = segment(1000, flags="S", window=1000)
-    assert summary(tmp_path, [(T, syn), (T + 1000 * MS, syn)]).findings == ("nothing answered 2 SYNs",)
+    assert summary(tmp_path, [(T, syn), (T + 1000 * MS, syn)]).findings == ("no answer to 2 SYNs is in the capture",)
     refused = [(T, syn), (T + MS, segment(0, back=True, flags="RA", ack=1001))]
     assert summary(tmp_path, refused).findings == ("the connection was refused at 0.001 s",)
-    assert summary(tmp_path, timed(association()[:1])).findings == ("nothing answered 1 INIT",)
+    assert summary(tmp_path, timed(association()[:1])).findings == ("no answer to 1 INIT is in the capture",)
 
 
 def test_the_largest_of_very_many_connections(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_the_largest_of_very_many_connections(tmp_path: Path) -> None:
     syns = [(T + i, segment(1, flags="S").replace(b"\x03\xe8", (2000 + i).to_bytes(2, "big"))) for i in range(1100)]
     found = summary(tmp_path, syns + [(time + 10 * MS, packet) for time, packet in transfer(20, gap_at=10)])
     assert found.connections[0].directions[0]["goodput_bit_s"] is not None
-    assert found.findings[0] == "1\u202f100 of 1\u202f101 connections were never answered"
+    assert found.findings[0] == "1\u202f100 of 1\u202f101 connections have no answer in the capture"
     assert found.findings[1].startswith("flow 1: no data from 10.0.0.1:1000 for 2 s")
     assert "flow 1: 1 of 21 data packets (4.76 %)" in found.findings[2]
 

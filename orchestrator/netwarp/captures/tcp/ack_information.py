@@ -105,10 +105,10 @@ def probes_of(data: DirectionColumns, acks: DirectionColumns, zero: Bools) -> tu
     window is zero, the one before SND.UNA or the first byte of new data.
     """
     small = (data.payload_bytes <= 1) & (data.flags & (CONTROL | ACK) == ACK)
-    sent = before(data.highest_end, UNKNOWN)
+    sent = before(data.highest_sent, UNKNOWN)
     shut = before_each(zero, data, 0)
     una = before_each(acks.highest_ack, data, UNKNOWN)
-    behind = small & (data.seq == sent - 1) & (sent > 1) & (una >= sent)
+    behind = small & (data.seq == sent - 1) & ((sent > 1) | data.probe) & (una >= sent)
     probe = small & shut & ((data.seq == una - 1) | ((data.seq == una) & (data.payload_bytes == 1)))
     return probe, behind & ~probe & ~shut
 

@@ -54,6 +54,7 @@ def idle_gaps(data: DirectionColumns, acks: DirectionColumns) -> tuple[Ints, Int
 PAUSE = 2  # The wait for an answer is longer than this many times the longest spacing within a flight
 # A busy stack may not have sent its whole window when an answer comes so soon (between namespaces: after 30 us)
 STILL_SENDING_NS = 1_000_000
+PROBED = 1.5  # Round trips without an answer, after which a sender may probe
 
 
 def first_flight(data: DirectionColumns, acks: DirectionColumns) -> tuple[int, int] | None:
@@ -74,6 +75,10 @@ def first_flight(data: DirectionColumns, acks: DirectionColumns) -> tuple[int, i
     )
     until = acks.row[answers[0]] if len(answers) else len(data) + len(acks)
     flight = carries[(data.row[carries] < until) & (data.new_bytes[carries] > 0)]
+    if len(data.syns) and len(acks.syns):  # what follows later is a tail loss probe (RFC 8985 7.3)
+        round_trip_ns = int(acks.time_ns[acks.syns[0]] - data.time_ns[data.syns[0]])
+        longest_ns = max(PROBED * abs(round_trip_ns), STILL_SENDING_NS)
+        flight = flight[data.time_ns[flight] - data.time_ns[first] <= longest_ns]
     following = carries[data.row[carries] > until]
     if len(answers) and len(flight) and len(following):
         answer_ns, times = int(acks.time_ns[answers[0]]), data.time_ns[flight]

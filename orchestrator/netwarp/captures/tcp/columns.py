@@ -33,6 +33,7 @@ _COLUMNS = {
     "sack_blocks": np.uint8,
     "tos": np.uint8,
     "is_retransmission": np.bool_,
+    "probe": np.bool_,
 }
 
 
@@ -62,6 +63,7 @@ class DirectionColumns:
     sack_blocks: npt.NDArray[np.uint8]
     tos: npt.NDArray[np.uint8]
     is_retransmission: Bools
+    probe: Bools
 
     def __len__(self) -> int:
         return len(self.row)
@@ -75,6 +77,11 @@ class DirectionColumns:
     def highest_end(self) -> Ints:
         """The largest SND.NXT after each segment (RFC 9293 3.3.1). Resets are ignored."""
         return np.maximum.accumulate(np.where(self.flags & RST != 0, UNKNOWN, self.end))
+
+    @functools.cached_property
+    def highest_sent(self) -> Ints:
+        """The same without what probes of a closed window carried."""
+        return np.maximum.accumulate(np.where((self.flags & RST != 0) | self.probe, UNKNOWN, self.end))
 
     @functools.cached_property
     def data_end(self) -> int:

@@ -19,6 +19,7 @@ from .columns import SACK_PERMITTED, TIMESTAMP, DirectionColumns, direction_colu
 from .direction import Direction, Total
 from .retransmission import RetransmissionCause
 from .rtt import capture_positions, handshake_ns
+from .waits import large_segments_lost, nagle_waits, pauses, unanswered_keep_alives
 
 NO_SHIFT = 255
 TRUNCATED = 1  # Bit of packets[marks]
@@ -36,7 +37,7 @@ class TcpConnection:
     directions: tuple[Direction, Direction]
     row: Rows
     options_cut: bool
-    stray_packets: int
+    stray: Rows
 
     @property
     def unseen_end(self) -> int | None:
@@ -73,7 +74,8 @@ class TcpConnection:
         return {
             "data_direction": self.data_direction,
             "unseen_end": self.unseen_end,
-            "stray_packets": self.stray_packets,
+            "stray_packets": len(self.stray),
+            "stray_answers": self._stray_answers(times[1]),
             "syn_packets": asked,
             "syn_ack_packets": len(answers),
             "simultaneous_open": int(asked > 0 and len(answers) < len(second.syns)),
@@ -88,9 +90,40 @@ class TcpConnection:
             "sack_permitted": None if (sack := self.directions[0].sack) is None else int(sack),
             "timestamps": None if self.options_cut else _both(syns, TIMESTAMP),
             "ecn": _ecn(syns),
+            **self._waits(),
             "idle_gaps": len(silent),
             "idle_s": int(silent.sum()) / 1e9,
         }
+
+    def _waits(self) -> dict[str, Total]:
+        """What the data's sender waited for that is no loss, and full segments that no acknowledgement covers."""
+        direction = self.directions[self.data_direction]
+        nagle, lost = nagle_waits(direction), large_segments_lost(direction)
+        silent = [unanswered_keep_alives(each) for each in self.directions]
+        most = max((0, 1), key=lambda end: silent[end][0])
+        first_ns = silent[most][1]
+        return {
+            "nagle_waits": None if nagle is None else len(nagle.time_ns),
+            "nagle_wait_s": None if nagle is None else int(nagle.delay_ns.sum()) / 1e9,
+            "nagle_ack_delay_s": None
+            if not nagle or not len(nagle.time_ns)
+            else float(np.median(nagle.delay_ns)) / 1e9,
+            "unanswered_keep_alives": 0 if self.unseen_end is not None else silent[most][0],
+            "unanswered_keep_alives_by": most if first_ns is not None else None,
+            "unanswered_keep_alives_s": None if first_ns is None else (first_ns - self.t0_ns) / 1e9,
+            "large_lost_packets": 0 if lost is None else lost.packets,
+            "large_lost_least_bytes": None if lost is None else lost.least_bytes,
+            "large_lost_passed_bytes": None if lost is None else lost.passed_bytes,
+            "large_lost_s": None if lost is None else (lost.from_ns - self.t0_ns) / 1e9,
+            "large_lost_until_s": None if lost is None else (lost.to_ns - self.t0_ns) / 1e9,
+        }
+
+    def _stray_answers(self, answered_ns: int | None) -> int:
+        """Stray segments with ACK of the responder up to the SYN+ACK that counts."""
+        if answered_ns is None:
+            return 0
+        answers = (self.stray["direction"] == 1) & (self.stray["flags"] & ACK != 0)
+        return int((answers & (self.stray["time_ns"] <= answered_ns)).sum())
 
     def _response_after_s(self) -> float | None:
         """Time from the initiator's last payload before the responder's first payload to that payload; None if there is
@@ -205,12 +238,13 @@ def analyze_tcp(capture: Capture, flow: int, *, at: int | None = None, t0_ns: in
             shift=None if shifts[1 - d] == NO_SHIFT else shifts[1 - d],
             mss=None if row["mptcp"] else int(row["mss"].min()) or None,
             set_back_ns=back_ns[back_ns != 0],
+            largest=None if row["mptcp"] else int(row["mss"][1 - d]) or None,
             blocks=blocks if (len(blocks) or not sack_blocks) and not cut else None,
         )
         for d in (0, 1)
     ]
     origin_ns = capture.first_ns if t0_ns is None else t0_ns
-    return TcpConnection(origin_ns, (directions[0], directions[1]), row, cut, int(segments["stray"].sum()))
+    return TcpConnection(origin_ns, (directions[0], directions[1]), row, cut, segments[segments["stray"]])
 
 
 MOST = 200  # Events per kind and direction; of further ones only the number is given
@@ -233,6 +267,8 @@ def tcp_events(directions: tuple[Direction, Direction], t0_ns: int) -> list[dict
         events.append(
             {"t_s": (int(begin) - t0_ns) / 1e9, "what": "idle", "direction": None, "for_s": int(length) / 1e9}
         )
+    for begin_ns, length_ns, end in sorted(pauses(directions), key=lambda pause: -pause[1])[:MOST]:
+        events.append({"t_s": (begin_ns - t0_ns) / 1e9, "what": "pause", "direction": end, "for_s": length_ns / 1e9})
     return sorted(events, key=lambda event: float(event["t_s"]))
 
 

@@ -36,7 +36,8 @@ class Direction:
     """data: segments that this end sent; acks: those of the other end; position: of the capture, relative to this end;
     sack: both permitted it (None: handshake not seen); shift: window scale of the other end (None: not known); mss: the
     smaller of both ends' (None: not known, or a subflow of MPTCP, whose window is the connection's, RFC 8684 3.3.1);
-    blocks: table of the capture; set_back_ns: when the capturing clock was set back.
+    largest: payload of one segment that the other end takes, its MSS; blocks: table of the capture; set_back_ns: when
+    the capturing clock was set back.
     """
 
     data: DirectionColumns
@@ -45,6 +46,7 @@ class Direction:
     sack: bool | None
     shift: int | None
     mss: int | None
+    largest: int | None
     blocks: Rows | None
     set_back_ns: Ints
 
@@ -176,7 +178,7 @@ class Direction:
             "new_bytes": int(data.new_bytes.sum()),
             "acknowledged_unseen_bytes": self._unseen(),
             "data_packets": int(carries.sum()),
-            "offloaded_packets": None if self.mss is None else int((data.payload_bytes > self.mss).sum()),
+            "offloaded_packets": None if self.largest is None else int((data.payload_bytes > self.largest).sum()),
             "pure_ack_packets": _pure_acks(data),
             "pure_acks_back": _pure_acks(self.acks),
             "first_data_s": None if not len(moments) else (int(moments[0]) - t0_ns) / 1e9,

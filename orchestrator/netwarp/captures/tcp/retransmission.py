@@ -32,6 +32,7 @@ SHORTEST_TIMER_NS = 1_000_000
 STRAGGLERS_NS = 20_000_000
 # A round trip's share in the smoothed one (RFC 6298 2.3): the smoothed one is at least the last one's share
 SMOOTHED = 8
+LONGEST_DELAY_NS = 800_000_000  # Before a round trip is known it waits for 1 s
 REACTION_NS = 100_000  # A kernel that is not busy sends within this time of what it answers
 
 
@@ -116,6 +117,7 @@ def retransmissions_of(
     timer &= np.where(evidence, quiet | (overdue & ~news), quiet | (again & stale))
     probe_first = tail & quiet & sack & ~again & ~evidence & ~(only & _backed_off(state))
     probe_first &= state.unanswered_ns >= silence  # else a copy that the network made
+    probe_first &= state.waited_ns <= _longest_probe_ns(own_ns, state.last_rtt_ns)
     timer &= ~probe_first
     # where there is evidence as well, only what follows decides: a timeout's segment is answered first
     # no sender that retransmits fast leaves its evidence unused for so long
@@ -156,6 +158,14 @@ def retransmissions_of(
         by_dsack=spurious_by_dsack(data, acks, reports, segment),
         by_timestamps=eifel,
     )
+
+
+def _longest_probe_ns(own_ns: Ints, last_rtt_ns: Ints) -> Ints:
+    """RFC 8985 7.2: two smoothed round trips, and the longest delay of an acknowledgement; timers are late by an eighth
+    and a tick.
+    """
+    longest: Ints = (2 * np.maximum(own_ns, last_rtt_ns) + LONGEST_DELAY_NS) * 9 // 8 + TICK_NS
+    return longest
 
 
 def _median(times_ns: Ints) -> int:

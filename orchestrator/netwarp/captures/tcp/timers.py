@@ -245,9 +245,9 @@ def delayed_acknowledgements(direction: Direction, end: int) -> Iterator[Inferre
     Elsewhere a queue looks like a delay. Linux' delay is 40 ms, up to 200 ms as packets come further apart.
     """
     far_ns = direction.position.far_ns
-    if not direction.position.is_far or far_ns is None or direction.mss is None:
+    if not direction.position.is_far or far_ns is None or direction.largest is None:
         return
-    if (direction.data.payload_bytes > direction.mss).any():
+    if (direction.data.payload_bytes > direction.largest).any():
         return  # merged by the receiving interface: how many there were is not known
     answers = _answers(direction)
     waited = answers.since_last_ns > far_ns + AT_ONCE_NS + 3 * MS

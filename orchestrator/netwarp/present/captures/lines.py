@@ -55,6 +55,10 @@ def _rtt(totals: Totals, begin: str, *names: str) -> str:
     return f"{'/'.join(names)} {delays(*values)}" + (f" of {counted(samples, 'sample')}" if samples else "")
 
 
+def _with_delay(text: str, answers: str) -> str:
+    return f"{text}, with the time for which the other end puts {answers} off" if text else ""
+
+
 def _tcp(connection: Connection) -> Lines:
     totals = connection.totals
     agreed = [word for name, word in (("sack_permitted", "SACK"), ("timestamps", "timestamps"), ("ecn", "ECN"))
@@ -151,7 +155,7 @@ def _sctp(connection: Connection) -> Lines:
                           _some(totals, "duplicate_tsns_reported", "duplicate TSN reported",
                                 "duplicate TSNs reported"))),
         ("carries", _carries(tables.get("payloads", ()))),
-        ("RTT", _rtt(totals, "rtt", "min", "mean", "max")),
+        ("RTT", _with_delay(_rtt(totals, "rtt", "min", "mean", "max"), "its SACKs")),
         *_sctp_data(totals),
         ("in flight", f"at most {with_unit(most, 'bytes')}" if most else ""),
         ("head of line", _hol(totals)),
