@@ -15,7 +15,7 @@
 static const int64_t COPY_NUMBERED_NS = 100000000, COPY_KNOWN_NS = 5000000, COPY_UNNUMBERED_NS = 1000000;
 enum { TCP_HEADER = 20, CHECKSUM_END = 12, WITH_STAMPS = 32, HASHED = 64 };
 enum { OFFSET_AT = 12, FLAGS_AT = 13, SYN_OR_FIN = 3, RST = 4 };
-enum { KNOWN = 4 };
+enum { KNOWN = 4, WAYS = 8 };
 
 static inline uint64_t load(const uint8_t *at)
 {
@@ -80,6 +80,22 @@ static uint8_t usual(struct nwa *a, const struct packet *p)
 
 enum { NUMBERED = 1, TAKEN = 2 }; /* a hash's lowest bits in its slot */
 
+/* The packet's slot among the WAYS that its hash may have: its own, or the oldest. */
+static struct recent *slot_of(struct nwa *a, uint64_t h)
+{
+	struct recent *first = &a->recent[(h >> (64 - RECENT_BITS)) & ~(uint64_t)(WAYS - 1)], *oldest = first;
+
+	for (uint32_t i = 0; i < WAYS; i++) {
+		if ((first[i].hash & ~(uint64_t)NUMBERED) == h)
+			return &first[i];
+		if (!first[i].hash || first[i].time_ns < oldest->time_ns)
+			oldest = &first[i];
+		if (!oldest->hash)
+			break;
+	}
+	return oldest;
+}
+
 /* The same packet again, `age` after its first. */
 static bool again(struct nwa *a, const struct packet *p, struct recent *slot, int64_t age)
 {
@@ -117,7 +133,7 @@ bool is_copy(struct nwa *a, const struct packet *p)
 	if (p->captured < p->length && p->captured < CHECKSUM_END + 8)
 		return false; /* the snaplen cut off what tells packets apart */
 	h = (hash_of(p) | TAKEN) & ~(uint64_t)NUMBERED;
-	slot = &a->recent[h >> (64 - RECENT_BITS)];
+	slot = slot_of(a, h);
 	if ((slot->hash & ~(uint64_t)NUMBERED) == h && /* times may be at both ends of 64 bits */
 	    again(a, p, slot, (int64_t)((uint64_t)p->time_ns - (uint64_t)slot->time_ns)))
 		return true;

@@ -25,7 +25,7 @@ def was_set_back(capture: Capture) -> bool:
     if not len(packets):
         return False
     votes = [vote for source in range(len(capture.files)) for vote in _votes(capture, source)]
-    return len(votes) > 0 and sum(votes) > 0
+    return len(votes) > 0 and sum(votes) >= 0
 
 
 def _votes(capture: Capture, source: int) -> Iterator[int]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..core.numbers import given, in_short, percent
 from ..core.units import counted
+from .capture import NEAR
 from .connection import Connection
 from .findings import tcp_causes, totals_of
 
@@ -270,7 +271,7 @@ def network_part(connection: Connection) -> Iterator[str]:
         who = connection.ends[direction]
         if totals.get("rtt_min_s") is not None and totals.get("rtt_max_s") is not None:
             least, most = (in_short(totals[f"rtt_{name}_s"], "s") for name in ("min", "max"))
-            whose = who if totals.get("point", "sender") == "sender" else f"{who} as seen from the capture"
+            whose = who if _captured_at(connection, direction) else f"{who} as seen from the capture"
             puts_off = "with the time for which the other end puts its answer off"
             yield f"round trips of {whose}: {least} to {most}, {puts_off}"
         again, sent = totals.get("retransmitted_chunks"), totals.get("data_chunks")
@@ -283,6 +284,16 @@ def network_part(connection: Connection) -> Iterator[str]:
             had = f"{needless} of them ({percent(needless / int(again))}) repeat what had arrived"
             text += f"; {had}: its acknowledgement was late, or lost"
         yield text
+
+
+def _captured_at(connection: Connection, direction: int) -> bool:
+    """Whether the capture was taken at the sender of a direction."""
+    totals = connection.totals
+    is_data = direction == int(totals.get("data_direction") or 0)
+    if connection.protocol == "sctp":
+        return bool(totals["point"] == ("sender" if is_data else "receiver"))
+    ratio = totals.get("capture_point_ratio")
+    return ratio is not None and bool(ratio < NEAR if is_data else ratio > 1 - NEAR)
 
 
 def _way(path: object) -> str:

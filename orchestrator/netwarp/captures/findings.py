@@ -90,8 +90,13 @@ def _size(text: str) -> float:
 
 
 def connection_findings(connection: Connection) -> list[str]:
-    """The sentences about one connection, the most serious first."""
-    sentences = [
+    """The sentences about one connection, the most serious first, at most MOST_OF_ONE."""
+    return every_finding(connection)[:MOST_OF_ONE]
+
+
+def every_finding(connection: Connection) -> list[str]:
+    """All of them."""
+    return [
         *_unseen(connection),
         *_end(connection),
         *_slow(connection),
@@ -102,7 +107,6 @@ def connection_findings(connection: Connection) -> list[str]:
         *_repeated(connection),
         *_other(connection),
     ]
-    return sentences[:MOST_OF_ONE]
 
 
 def _limits(connection: Connection) -> Iterator[tuple[str, bool]]:

@@ -44,6 +44,8 @@ def totals(association: Association) -> Totals:
     """
     points = {"sender": AT_RECEIVER, "receiver": AT_SENDER, "middle": (*AT_RECEIVER, *ROUND_TRIPS)}
     blind = points.get(association.point, ())
+    if _unseen(association):  # what is missing here may have come, by another path
+        blind = (*blind, *(name for name in AT_RECEIVER if name.startswith("hol_")))
     if association.answers_unseen:
         blind = (*blind, *AT_SENDER, *REPEATED, "heartbeats_unanswered", "inferred_retransmitted_chunks")
     return {name: None if name in blind else value() for name, value in _all(association).items()}
