@@ -102,8 +102,8 @@ def _renamed(text: str, rename: dict[str, str]) -> str:
 @dataclasses.dataclass(frozen=True)
 class Change:
     """name; make: from a capture one or several files' contents (together one capture point), or None where it does not
-    apply; part: it takes something away; may: totals that change; true: words of sentences that are true whatever is missing;
-    rename: addresses, new to old.
+    apply; part: it takes something away; may: totals that change; true: words of sentences that are true whatever is
+    missing; rename: addresses, new to old.
     """
 
     name: str
