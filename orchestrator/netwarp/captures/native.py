@@ -6,6 +6,7 @@ rows there. Every call releases the GIL; a handle is used by one thread at a tim
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import os
@@ -17,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.checkout import CHECKOUT
-from ..core.errors import CaptureError
+from ..core.errors import CaptureError, StoreError, os_words
+from ..core.inside import InsidePath
 
 ABI = 14  # NWA_ABI of apps/analyzer/netwarp_analyzer.h, which these constants must equal
 UNKNOWN = int(np.iinfo(np.int64).min)  # The value "not known" in any 64-bit signed column
@@ -167,16 +169,19 @@ class CoreHandle:
         """
         self._library = _loaded()[0]
         self._open = None
+        self._names: dict[str, str] = {}
         self.files = tuple(os.fspath(file) for file in files)
         names = list(layouts())
         if unknown := set(tables) - set(names):
             raise ValueError(f"no such analyser table: {sorted(unknown)}")
         table_mask = sum(1 << names.index(table) for table in set(tables))
-        array = (ctypes.c_char_p * len(self.files))(*(os.fsencode(file) for file in self.files))
-        self._open = self._library.nwa_open(
-            array, len(self.files), table_mask, options,
-            None if packet_filter is None else os.fsencode(packet_filter), -1 if stop_fd is None else stop_fd,
-        )  # fmt: skip
+        with contextlib.ExitStack() as opened:
+            given = [self._given(file, opened) for file in files]
+            array = (ctypes.c_char_p * len(given))(*map(os.fsencode, given))
+            self._open = self._library.nwa_open(
+                array, len(given), table_mask, options,
+                None if packet_filter is None else os.fsencode(packet_filter), -1 if stop_fd is None else stop_fd,
+            )  # fmt: skip
         if self._open is None:
             raise CaptureError("the analyser has no memory")
         self._raise_error()
@@ -184,13 +189,34 @@ class CoreHandle:
             if not self._library.nwa_join(self._open, port, tag, other_port, other_tag):
                 raise CaptureError("the analyser has no memory")
 
+    def _given(self, file: str | os.PathLike[str], opened: contextlib.ExitStack) -> str:
+        """The name by which the library opens a file: of one in a run directory that of a descriptor, since the library
+        would follow links.
+        """
+        if not isinstance(file, InsidePath):
+            return os.fspath(file)
+        try:
+            handle = file.descriptor(os.O_RDONLY)
+        except (OSError, StoreError) as error:
+            said = os_words(error) if isinstance(error, OSError) else str(error)
+            raise CaptureError(said if str(file) in said else f"{file}: {said}") from error
+        opened.callback(os.close, handle)
+        name = f"/proc/self/fd/{handle}"
+        self._names[name] = str(file)
+        return name
+
     def __del__(self) -> None:
         if getattr(self, "_open", None):
             self._library.nwa_close(self._open)
 
     def _raise_error(self) -> None:
         if error := self._library.nwa_error(self._open).decode(errors="replace"):
-            raise CaptureError(error)
+            raise CaptureError(self._with_names(error))
+
+    def _with_names(self, text: str) -> str:
+        for opened, name in self._names.items():
+            text = text.replace(opened, name)
+        return text
 
     def read(self, packets: int = 0) -> bool:
         """Read that many packets (0: all). True: there are more. Raises CaptureError."""
@@ -217,4 +243,4 @@ class CoreHandle:
 
     def trouble(self, source: int) -> str:
         """The reason why that file was not read to a clean end; "" if it was."""
-        return str(self._library.nwa_trouble(self._open, source).decode(errors="replace"))
+        return self._with_names(self._library.nwa_trouble(self._open, source).decode(errors="replace"))

@@ -101,7 +101,10 @@ def _in_guest(backend: GuestBackend, cell: Cell, directory: CellDir, node: str, 
         ):
             tie.relay(sandbox)
     else:
-        streams = {directory.root / STDOUT: sys.stdout.buffer, directory.root / STDERR: sys.stderr.buffer}
+        streams: dict[Path, IO[bytes]] = {
+            directory.root / STDOUT: sys.stdout.buffer,
+            directory.root / STDERR: sys.stderr.buffer,
+        }
         with guest_shell(
             backend, cell, directory, node, words, environment=environment, at=Path.cwd(), terminal=None
         ) as sandbox:
@@ -222,7 +225,7 @@ def follow(files: dict[Path, IO[bytes]], process: subprocess.Popen[bytes]) -> No
         while not over:
             over = bool(poll.poll(LOOK_MS))
             for path, stream in files.items():
-                with contextlib.suppress(FileNotFoundError), open(path, "rb") as source:
+                with contextlib.suppress(FileNotFoundError), path.open("rb") as source:
                     source.seek(at[path])
                     while data := source.read(CHUNK):
                         at[path] += len(data)

@@ -17,16 +17,40 @@ import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path, PosixPath
-from typing import IO, Any, NoReturn
+from typing import IO, Any, NoReturn, Self
 
 from .errors import StoreError
 
 FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+LISTING = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 """O_NONBLOCK: a pipe without a writer would be waited for."""
 _ACCESS = {"r": os.O_RDONLY, "w": os.O_WRONLY | os.O_CREAT, "x": os.O_WRONLY | os.O_CREAT | os.O_EXCL,
            "a": os.O_WRONLY | os.O_CREAT | os.O_APPEND}  # fmt: skip
 _NONE_THERE = (FileNotFoundError, NotADirectoryError)
+
+
+def _below(folder: int, pattern: list[str], deep: bool) -> Iterator[tuple[str, ...]]:
+    """The names below an open directory that match. deep: also those of every directory below it."""
+    first, *rest = pattern
+    with os.scandir(folder) as entries:
+        there = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for name, is_directory in there:
+        matches = fnmatch.fnmatchcase(name, first)
+        if matches and not rest:
+            yield (name,)
+        if is_directory and (deep or (matches and rest)):
+            try:
+                inner = os.open(name, LISTING | os.O_NOFOLLOW, dir_fd=folder)
+            except _NONE_THERE:  # removed meanwhile
+                continue
+            try:
+                if matches and rest:
+                    yield from ((name, *names) for names in _below(inner, rest, deep=False))
+                if deep:
+                    yield from ((name, *names) for names in _below(inner, pattern, deep=True))
+            finally:
+                os.close(inner)
 
 
 class InsidePath(PosixPath):
@@ -49,7 +73,7 @@ class InsidePath(PosixPath):
         return cls._made(Path(base), Path(given))
 
     @classmethod
-    def _made(cls, base: Path, path: Path) -> InsidePath:
+    def _made(cls, base: Path, path: Path) -> Self:
         new = cls(path)
         new._base = base
         return new
@@ -194,9 +218,11 @@ class InsidePath(PosixPath):
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
         """Its status. Raises OSError; StoreError: it is a link, and its target is asked for."""
+        if not self._names():
+            return os.stat(self.base)
         with self.folder() as (folder, name):
             try:
-                status = os.stat(name, dir_fd=folder, follow_symlinks=name == ".")
+                status = os.stat(name, dir_fd=folder, follow_symlinks=False)
             except OSError as error:
                 raise self._named(error) from error
             if follow_symlinks and stat.S_ISLNK(status.st_mode):
@@ -233,15 +259,18 @@ class InsidePath(PosixPath):
         except _NONE_THERE:
             return False
 
-    def listed(self) -> list[str]:
-        """The names in the directory, sorted. Raises OSError, StoreError."""
+    def folder_descriptor(self) -> int:
+        """A descriptor of the directory itself, which is not followed if it is a link. Raises OSError, StoreError."""
         with self.folder() as (folder, name):
             try:
-                flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (0 if name == "." else os.O_NOFOLLOW)
-                handle = os.open(name, flags, dir_fd=folder)
+                return os.open(name, LISTING | (0 if name == "." else os.O_NOFOLLOW), dir_fd=folder)
             except OSError as error:
                 self._refuse_link(folder, name, self._plain())
                 raise self._named(error) from error
+
+    def listed(self) -> list[str]:
+        """The names in the directory, sorted. Raises OSError, StoreError."""
+        handle = self.folder_descriptor()
         try:
             return sorted(os.listdir(handle))
         finally:
@@ -252,30 +281,25 @@ class InsidePath(PosixPath):
         return (self / name for name in self.listed())
 
     def glob(self, pattern: str, **more: Any) -> Iterator[InsidePath]:  # type: ignore[override]  # of this kind
-        """What matches a pattern of names with slashes between them. A link that matches is given, never followed."""
-        first, _, rest = pattern.partition("/")
-        try:
-            names = fnmatch.filter(self.listed(), first)
-        except _NONE_THERE:
-            return
-        for name in names:
-            path = self / name
-            if not rest:
-                yield path
-            elif not path.is_symlink() and path.is_dir():
-                yield from path.glob(rest)
+        """What matches a pattern of names with slashes between them, sorted. A link that matches is given, never
+        followed.
+        """
+        return self._matches(pattern, deep=False)
 
     def rglob(self, pattern: str, **more: Any) -> Iterator[InsidePath]:  # type: ignore[override]  # of this kind
         """What matches a pattern in this directory or any below it."""
-        yield from self.glob(pattern)
+        return self._matches(pattern, deep=True)
+
+    def _matches(self, pattern: str, *, deep: bool) -> Iterator[InsidePath]:
         try:
-            names = self.listed()
+            handle = self.folder_descriptor()
         except _NONE_THERE:
-            return
-        for name in names:
-            path = self / name
-            if not path.is_symlink() and path.is_dir():
-                yield from path.rglob(pattern)
+            return iter(())
+        try:
+            found = sorted(_below(handle, pattern.split("/"), deep))
+        finally:
+            os.close(handle)
+        return (self.joinpath(*names) for names in found)
 
     # ---- changes
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,7 +101,7 @@ def _counterexamples_again(spec: Spec | None, results: Results, run: RunDir) -> 
     """Put the counterexamples of these results in place of the old ones. spec: None: that which is kept with the run;
     where it is not, the old ones go, since they may contradict the tables.
     """
-    shutil.rmtree(run.counterexamples, ignore_errors=True)
+    run.counterexamples.remove_tree(ignore_errors=True)
     if not scheduled_cells(results.plan):
         return
     if spec is None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -263,7 +262,7 @@ def _measure(
         outcomes[cell.id] = outcome
 
     if directory.cells.exists():
-        shutil.rmtree(directory.cells)
+        directory.cells.remove_tree()
     execute([probe.cell for probe in wanted], backend, directory, jobs=jobs, finished=finished)
     rows: list[ProbeRow] = []
     curves: list[Curve] = []

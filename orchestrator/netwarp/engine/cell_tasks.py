@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import shutil
 import traceback
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -74,7 +73,7 @@ def _drop(cell: CellDir, keep: Keep) -> None:
     if keep == "all" or cell.read_outcome().outcome is not Outcome.COMPLETED:
         return
     for folder in (cell.apps, *([cell.capture] if keep == "tables" else [])):
-        shutil.rmtree(folder)
+        folder.remove_tree()
         folder.mkdir()
     for path in (cell.init_log, compressed.packed(cell.init_log), cell.steps):
         path.unlink(missing_ok=True)

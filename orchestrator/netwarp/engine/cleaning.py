@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,7 +75,7 @@ def _remove_derived(run: RunDir) -> Freed:
     run.clear_partial()
     for path in [run.tables, run.report, *(run.cell(cell_id).derived for cell_id in finished)]:
         if path.exists():
-            shutil.rmtree(path)
+            path.remove_tree()
     return Freed(before - run.sizes()[0], 0)
 
 

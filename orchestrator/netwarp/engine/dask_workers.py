@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
-import shutil
 import signal
 import threading
 import time
@@ -135,14 +134,14 @@ def run_packed(
     finally:
         ended.set()
         watcher.join()
-        shutil.rmtree(scratch.root, ignore_errors=True)
+        scratch.remove()
 
 
 def _packed(worker: Worker, cell: Cell, scratch: RunDir, analyze: bool, keep: Keep) -> PackedCell:
     run_one(worker, cell, scratch, analyze, keep)
     directory = scratch.cell(cell.id).root
     files = cell_to_bytes(directory)
-    shutil.rmtree(directory)
+    directory.remove_tree()
     return PackedCell(files, hashlib.sha256(files).hexdigest())
 
 

@@ -10,7 +10,6 @@ import contextlib
 import itertools
 import os
 import random
-import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -378,7 +377,7 @@ class _Search:
 
         self.progress(Notice(f"makes small: {finding.wrong.kind}: {finding.wrong.text}"))
         finding.changes = minimised(finding.changes, still)
-        shutil.rmtree(self.run_dir.root / "smaller", ignore_errors=True)
+        (self.run_dir.root / "smaller").remove_tree(ignore_errors=True)
         return finding
 
     def _write(self, number: int, finding: Finding) -> None:
@@ -392,10 +391,10 @@ class _Search:
         run = RunDir(folder / "run")
         self._execute([cell], run, "all")
         if (capture := run.cell(cell.id).capture).is_dir():
-            shutil.copytree(capture, folder / "capture", dirs_exist_ok=True)
+            capture.copy_tree(folder / "capture")
         if (console := run.cell(cell.id).console).exists():
-            shutil.copyfile(console, folder / "console.txt")
-        shutil.rmtree(run.root)
+            console.copy_to(folder / "console.txt")
+        run.root.remove_tree()
         lines = [
             title,
             f"Schedule: {named(finding.changes)}",

@@ -51,7 +51,7 @@ def _points(place: Path) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 def _rows(path: Path) -> list[dict[str, str]]:
     try:
-        with open(path, newline="") as file:
+        with path.open(newline="") as file:
             return list(csv.DictReader(file))
     except OSError as error:
         raise SpecError(f"{path.parent}: is neither an exploration nor tests of a kernel that counts lines") from error

@@ -89,7 +89,7 @@ def expand(capture: Path, target: Path) -> None:
     """Write a capture's plain bytes into a file, completely or not at all. Raises CaptureError."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        with open(capture, "rb") as source, open(temporary, "wb") as sink:
+        with capture.open("rb") as source, temporary.open("wb") as sink:
             if capture.suffix == ".zst":
                 size = zstandard.frame_content_size(source.read(HEADER_BYTES))
                 source.seek(0)
@@ -101,7 +101,7 @@ def expand(capture: Path, target: Path) -> None:
                     shutil.copyfileobj(plain, sink)
             else:
                 shutil.copyfileobj(source, sink)
-        os.replace(temporary, target)
+        temporary.replace(target)
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
         said = os_words(error) if isinstance(error, OSError) else error
         raise CaptureError(f"{capture}: cannot be exported: {said}") from error

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import os
-import shutil
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
@@ -142,7 +140,7 @@ def _put_together(
     with locked(run):
         if run.plan.exists() and read_plan(run) != plan:
             raise SpecError(f"{run.root}: holds another run already; --out wants a new or an empty directory")
-        new = os.listdir(run.root) == [LOCK]
+        new = run.root.listed() == [LOCK]
         try:
             write_json(run.manifest, manifest)
             keep_texts(run, texts)
@@ -157,11 +155,11 @@ def _put_together(
                         combiner.packed(1)
         except (CaptureError, StoreError):  # a cell cannot be taken, and could not by a second call
             if new:
-                shutil.rmtree(run.root, ignore_errors=True)
+                run.remove()
             raise
         run.clear_partial()
         if (calibration := cells[0][0].calibration).exists():
-            shutil.copyfile(calibration, run.calibration)
+            calibration.copy_to(run.calibration)
         tabulate(plan, run)
         return Run(run, plan, make_report(run) if report else None)
 
@@ -304,13 +302,13 @@ def _take(source: RunDir, run: RunDir, cell_id: str, cell: Cell) -> None:
     """
     there, name = source.cell(cell_id).root, cell.id
     if isinstance(there, PackedPath) and name == cell_id:
-        unpack_one(run, cell_id, cell_bytes(Path(there.parent), cell_id))
+        unpack_one(run, cell_id, cell_bytes(there.archive, cell_id))
         return
     try:
         if isinstance(there, PackedPath):
             raise StoreError(f"{source.root}: cell {cell_id} is packed, and has other formulas: netwarp archive unpack")
-        shutil.copytree(there, run.partial_cell(name).root, copy_function=_link)
-    except (OSError, shutil.Error) as error:
+        there.copy_tree(run.partial_cell(name).root, link=True)
+    except OSError as error:
         raise StoreError(f"{run.root}: cell {name} cannot be written: {os_words(error)}") from error
     if name != cell_id:
         place = run.partial_cell(name)
@@ -325,10 +323,3 @@ def _take(source: RunDir, run: RunDir, cell_id: str, cell: Cell) -> None:
             measured = with_expressions(without, kept, cell.metrics)
             write_json(place.measurements, [msgspec.structs.replace(each, cell_id=name) for each in measured])
     run.install(name)
-
-
-def _link(source: str, target: str) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # another file system, or one without links
-        shutil.copy2(source, target)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import shutil
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
@@ -105,7 +104,7 @@ def write_counterexamples(spec: Spec, results: Results, run: RunDir) -> list[Cou
     """Write a directory for each claim about every schedule that does not hold, and one for cells that did not
     complete. Removes those of an earlier call.
     """
-    shutil.rmtree(run.counterexamples, ignore_errors=True)
+    run.counterexamples.remove_tree(ignore_errors=True)
     written = list(_counterexamples(results))
     for each in written:
         directory = run.counterexamples / each.name
@@ -116,7 +115,7 @@ def write_counterexamples(spec: Spec, results: Results, run: RunDir) -> list[Cou
         write_atomic(directory / "about.txt", each.text.encode())
         captures = run.cell(results.name(each.cell)).capture
         if not isinstance(captures, PackedPath) and captures.is_dir():
-            shutil.copytree(captures, directory / "capture")
+            captures.copy_tree(directory / "capture")
     return written
 
 

@@ -216,7 +216,7 @@ def _restore(run: Run, now: Run, cell_id: str) -> list[Path]:
         target = kept.root / path.relative_to(again.root)
         if not target.exists():
             target.parent.mkdir(exist_ok=True)
-            os.replace(path, target)
+            path.replace(target)
     return sorted(kept.capture.iterdir())
 
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..core.errors import CellError
+from ..core.inside import InsidePath
 from ..store.compressed import GrowingFile
 
 SLOT_BYTES, SLOTS_MAX, SLOTS_AT = 262_144, 1023, 8192
@@ -37,7 +38,7 @@ class CaptureSlots:
         self._error: Exception | None = None
         size = SLOTS_AT + self._slots * SLOT_BYTES
         with contextlib.ExitStack() as undo:
-            self._folder = os.open(captures, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            self._folder = InsidePath.at(captures.parent, captures).folder_descriptor()
             undo.callback(os.close, self._folder)
             self._memory_fd = os.memfd_create("captures")
             undo.callback(os.close, self._memory_fd)

@@ -11,6 +11,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ..core.inside import inside
+
 POLL_MS = 200
 
 
@@ -33,7 +35,7 @@ class Children:
         """Start one, with its output in the file `log` and these descriptors; it is ended on leaving. Raises
         NoMoreChildren.
         """
-        with open(log, "wb") as output, self._lock:
+        with inside(log).open("wb") as output, self._lock:
             if self.stopped:
                 raise NoMoreChildren
             child = subprocess.Popen(

@@ -81,7 +81,7 @@ def live_network(backend: NetnsBackend, cell: Cell, directory: CellDir) -> Itera
 
 
 def _start(arguments: list[str], directory: CellDir) -> subprocess.Popen[bytes]:
-    with open(directory.log, "wb") as log:
+    with directory.log.open("wb") as log:
         return subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.checkout import CHECKOUT
+from ..core.inside import InsidePath, inside
 
 NOBODY = 65534
 BECOMING = 1 << 6 | 1 << 7
@@ -115,8 +116,8 @@ def hand_over(directory: Path, user: User | None, programs: Iterable[Path] = ())
     if foreign is not None:
         return user
     try:
-        for path in (directory, *directory.rglob("*")):
-            os.chown(path, user.uid, user.gid, follow_symlinks=False)
+        for path in _all(directory):
+            _give(path, user.uid, user.gid)
     except OSError:
         take_back(directory, owner)
         return None
@@ -128,12 +129,24 @@ def take_back(directory: Path, owner: os.stat_result) -> None:
     directory is removed, since root would follow it; so is a hard link to a file from elsewhere, whose owner must not
     change.
     """
-    for path in (directory, *directory.rglob("*")):
+    for path in _all(directory):
         status = path.lstat()
         kind = status.st_mode
         if not (stat.S_ISDIR(kind) or (stat.S_ISREG(kind) and status.st_nlink == 1)):
             path.unlink()
             continue
         if (status.st_uid, status.st_gid) != (owner.st_uid, owner.st_gid):
-            os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
-        os.chmod(path, stat.S_IMODE(kind) & 0o777)
+            _give(path, owner.st_uid, owner.st_gid)
+        path.chmod(stat.S_IMODE(kind) & 0o777)
+
+
+def _all(directory: Path) -> list[InsidePath]:
+    """The directory and everything below it."""
+    root = inside(directory)
+    return [root, *root.rglob("*")]
+
+
+def _give(path: InsidePath, uid: int, gid: int) -> None:
+    """Change the owner of what lies there, also of a link itself."""
+    with path.folder() as (folder, name):
+        os.chown(name, uid, gid, dir_fd=folder, follow_symlinks=name == ".")

@@ -11,7 +11,6 @@ import contextlib
 import errno
 import logging
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping
@@ -23,6 +22,7 @@ import msgspec
 from ..core.built_programs import CELL_FILES, BuiltFile
 from ..core.errors import CellError, DiskFull, StoreError
 from ..core.frozen import to_json
+from ..core.inside import inside
 from ..core.numbers import given
 from ..core.types import Cell, CellOutcome, Check, Outcome, Problem
 from ..store import init_records as init
@@ -139,7 +139,7 @@ class SandboxBackend(abc.ABC):
         started = time.monotonic()
         directory = run.partial_cell(cell.id)
         try:
-            shutil.rmtree(directory.root, ignore_errors=True)
+            directory.root.remove_tree(ignore_errors=True)
             compiled = self.compile(cell)
             self.prepare(directory, cell, compiled)
             try:
@@ -163,7 +163,7 @@ class SandboxBackend(abc.ABC):
         except (OSError, StoreError) as error:
             return self._give_up(cell, run, error, started)
         finally:
-            shutil.rmtree(directory.root, ignore_errors=True)
+            directory.root.remove_tree(ignore_errors=True)
 
     def _give_up(self, cell: Cell, run: RunDir, error: Exception, started: float) -> CellOutcome:
         """Called when a file of the cell could not be written: remove its files, keep the reason as its outcome.
@@ -188,8 +188,8 @@ class SandboxBackend(abc.ABC):
             path.mkdir(parents=True)
         if self.on_this_machine:
             for file in self.files_of(cell):
-                shutil.copyfile(self.apps / file.path, directory.root / file.in_cell)
-                os.chmod(directory.root / file.in_cell, 0o755)
+                (directory.root / file.in_cell).write_bytes((self.apps / file.path).read_bytes())
+                (directory.root / file.in_cell).chmod(0o755)
             install_arch(cell, self.apps, directory.root)
         directory.cell.write_bytes(to_json(cell) + b"\n")
         directory.steps.write_text(to_text(compiled.steps))
@@ -307,18 +307,15 @@ class SandboxBackend(abc.ABC):
     def remove_programs(self, directory: CellDir) -> None:
         """Remove the files that are needed only while the sandbox runs."""
         for name in PROGRAM_FILES:
-            path = directory.root / name
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                (directory.root / name).remove_tree()
 
     def _finish(self, cell: Cell, directory: CellDir, run: RunDir, verdict: Verdict, started: float) -> CellOutcome:
         """Compress, clean, write the outcome, move into place."""
         end = last(records_left(directory.init_log, "end"), init.End)
         for name in COMPRESSED:
             for path in sorted(directory.root.glob(name)):
-                if path.is_file() and not path.is_symlink():  # a program of the user's own may have left anything there
+                if not path.is_symlink() and path.is_file():  # a program of the user's own may have left anything there
                     compress(path, sync=path.suffix == ".pcap")
         self.remove_programs(directory)
         outcome = CellOutcome(
@@ -356,7 +353,7 @@ def is_full(place: Path) -> bool:
 def last_mark(console: Path) -> float | None:
     """The last progress mark `@<seconds>` of a console."""
     try:
-        with open(console, "rb") as file:
+        with inside(console).open("rb") as file:
             file.seek(0, os.SEEK_END)
             file.seek(max(0, file.tell() - 400))
             tail = file.read()

@@ -8,12 +8,12 @@ import functools
 import hashlib
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 
 from ..core.executables import find_executable
+from ..core.inside import inside
 from ..core.types import Cell, Check
 from ..core.unpacked import UNPACKED_PACKAGES
 from ..experiment.programs import UNPACKED
@@ -126,7 +126,7 @@ def install_arch(cell: Cell, apps: Path, directory: Path) -> None:
     for arch in archs(cell):
         source, target = apps / BUILT[arch], directory / "bin" / sender_file(arch)
         if source.is_file():
-            shutil.copyfile(source, target)
+            inside(target).write_bytes(source.read_bytes())
             target.chmod(0o755)
 
 

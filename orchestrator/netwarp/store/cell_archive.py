@@ -7,19 +7,17 @@ Equal cells give equal bytes: files are sorted and carry no time stamps.
 from __future__ import annotations
 
 import io
-import os
-import shutil
 import stat
 import struct
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import NoReturn
 
 import msgspec
 
 from ..core.errors import StoreError
+from ..core.inside import InsidePath, inside
 from . import compressed
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -92,43 +90,43 @@ def _files(directory: Path) -> Iterator[tuple[str, bytes | None]]:
     """Every regular file below a directory, and every empty directory, sorted by the parts of their names. Raises
     StoreError.
     """
-    root = os.fspath(directory)
-    found: list[tuple[list[str], bool]] = []
+    root = inside(directory)
     try:
-        for place, folders, files in os.walk(root, onerror=_raise):
-            parts = place[len(root) :].split(os.sep)[1:]
-            found += [([*parts, name], True) for name in files]
-            if parts and not folders and not files:
-                found.append((parts, False))
-        for parts, is_file in sorted(found):
-            path, name = os.path.join(root, *parts), "/".join(parts)
-            if not is_file:
+        for parts, mode in sorted(_listed(root, ())):
+            name = "/".join(parts)
+            if mode is None:
                 yield name, None
-            elif stat.S_ISREG(os.lstat(path).st_mode):
-                with open(path, "rb") as file:
-                    yield name, file.read()
+            elif stat.S_ISREG(mode):
+                yield name, root.joinpath(*parts).read_bytes()
     except OSError as error:
         raise StoreError(f"{directory}: cannot be packed: {error}") from error
 
 
-def _raise(error: OSError) -> NoReturn:
-    """os.walk otherwise leaves out what cannot be listed."""
-    raise error
+def _listed(folder: InsidePath, parts: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int | None]]:
+    """The names of everything below a directory that is no directory, and its kind; None: an empty directory."""
+    names = folder.listed()
+    if parts and not names:
+        yield parts, None
+    for name in names:
+        mode = (folder / name).lstat().st_mode
+        if stat.S_ISDIR(mode):
+            yield from _listed(folder / name, (*parts, name))
+        else:
+            yield (*parts, name), mode
 
 
 def _write(files: Files, directory: Path) -> None:
     """Replace a directory by these files. Raises StoreError (a name lies outside of it), OSError, ValueError."""
-    shutil.rmtree(directory, ignore_errors=True)
-    root, made = os.fspath(directory), {""}
-    os.makedirs(root, exist_ok=True)
+    root, made = inside(directory), {""}
+    root.remove_tree(ignore_errors=True)
+    root.mkdir(parents=True, exist_ok=True)
     for name, content in files:
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or not path.parts:
             raise StoreError(f"{directory.name}: its files are to have one named {name!r}, outside of the cell")
         folder = name.rstrip("/") if content is None else name.rpartition("/")[0]
         if folder not in made:
-            os.makedirs(os.path.join(root, folder), exist_ok=True)
+            (root / folder).mkdir(parents=True, exist_ok=True)
             made.add(folder)
         if content is not None:
-            with open(os.path.join(root, name), "wb") as file:
-                file.write(content)
+            (root / name).write_bytes(content)

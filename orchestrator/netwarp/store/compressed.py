@@ -8,9 +8,11 @@ import os
 import shutil
 import struct
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 import zstandard
+
+from ..core.inside import inside
 
 SUFFIX = ".zst"
 LEVEL = 3
@@ -34,14 +36,15 @@ def packed_bytes(data: bytes) -> bytes:
 
 def compress(path: Path, *, sync: bool = False) -> None:
     """Replace a file by name.zst, whole or not at all; sync: only once that is on the disk."""
-    target = packed(path)
-    temporary = path.with_name(f".{target.name}")
-    with open(path, "rb") as source, open(temporary, "wb") as sink:
-        _copy(source, path.stat().st_size, sink)
+    plain = inside(path)
+    target = packed(plain)
+    temporary = plain.with_name(f".{target.name}")
+    with plain.open("rb") as source, temporary.open("wb") as sink:
+        _copy(source, plain.stat().st_size, sink)
         if sync:
             _sync(sink)
-    os.replace(temporary, target)
-    path.unlink()
+    temporary.replace(target)
+    plain.unlink()
 
 
 class GrowingFile:
@@ -108,12 +111,12 @@ class GrowingFile:
                 _sync(frame)
 
 
-def _copy(source: BinaryIO, size: int, sink: BinaryIO) -> None:
+def _copy(source: IO[bytes], size: int, sink: IO[bytes]) -> None:
     """As one frame. (`packed_bytes` makes others of the same data.)"""
     zstandard.ZstdCompressor(level=LEVEL).copy_stream(source, sink, size=size)
 
 
-def _sync(file: BinaryIO) -> None:
+def _sync(file: IO[bytes]) -> None:
     file.flush()
     os.fsync(file.fileno())
 

@@ -97,7 +97,7 @@ class RunFrames:
         """tables/<name>.csv. Raises StoreError if there is no such table."""
         path = self._files.path(name)
         try:
-            frame = pl.read_csv(path, infer_schema=False).fill_null("")
+            frame = pl.read_csv(path.read_bytes(), infer_schema=False).fill_null("")
         except (OSError, pl.exceptions.PolarsError) as error:
             raise StoreError(f"{path}: cannot be read: {error}") from error
         numbers = self._files.numbers

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import zipfile
 from collections.abc import Iterator
 
@@ -28,8 +27,8 @@ def pack_one(run: RunDir, cell_id: str) -> None:
         # by one rename: a directory that is half gone would be read before the archive
         gone = run.partial_cell(f"{cell_id}{SUFFIX}").root
         gone.parent.mkdir(exist_ok=True)
-        os.replace(directory, gone)
-        shutil.rmtree(gone)
+        directory.replace(gone)
+        gone.remove_tree()
 
 
 class Combiner:

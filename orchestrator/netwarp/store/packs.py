@@ -16,36 +16,50 @@ import re
 import time
 import zipfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path, PosixPath
+from pathlib import Path
 from typing import IO, Any
 
 from ..core.errors import StoreError
+from ..core.inside import InsidePath, inside
 from .cell_archive import BROKEN
 
 PACK_CELLS = 1000
 """A pack's cells, at most: 100,000 cells are 100 files then, and packing as many takes about a second."""
 SUFFIX = ".zip"
 PACK = re.compile(r"pack-\d{5}\.zip")
+CELL_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}", re.ASCII)
+OUR_FOLDERS = (".", ".partial", ".failed")
+"""In cells/ beside the cells."""
 SETTLED_NS = 1_000_000_000
 """Two changes of a directory within one tick of the kernel have the same time: one that is younger tells nothing."""
 _KEPT = 4
 """Opened cells: whoever reads files of a cell reads several."""
 
 
-class PackedPath(PosixPath):
+class PackedPath(InsidePath):
     """A file or directory of a packed cell, for reading: cells/<archive>.zip/<cell_id>/<name in the cell>."""
 
-    def _place(self) -> tuple[Path, str, str]:
+    @classmethod
+    def of(cls, archive: Path, cell_id: str) -> PackedPath:
+        """The directory of a packed cell."""
+        return cls._made(inside(archive).base, archive / cell_id)
+
+    @property
+    def archive(self) -> Path:
+        """The archive it is in. Raises FileNotFoundError."""
+        return self._place()[0]
+
+    def _place(self) -> tuple[InsidePath, str, str]:
         """(archive, cell, name in it)."""
         parts = self.parts
         for number in range(1, len(parts) - 1):
             if parts[number].endswith(SUFFIX) and parts[number - 1] == "cells":
-                archive = Path(*parts[: number + 1])
+                archive = InsidePath.at(self.base, Path(*parts[: number + 1]))
                 if archive.is_file():
                     return archive, parts[number + 1], "/".join(parts[number + 2 :])
         raise FileNotFoundError(2, os.strerror(2), str(self))
 
-    def _names(self) -> tuple[zipfile.ZipFile, str]:
+    def _opened(self) -> tuple[zipfile.ZipFile, str]:
         archive, cell, name = self._place()
         return opened_cell(archive, cell), name
 
@@ -56,7 +70,7 @@ class PackedPath(PosixPath):
     def is_file(self, **more: Any) -> bool:
         """True if it is a file."""
         try:
-            cell, name = self._names()
+            cell, name = self._opened()
         except FileNotFoundError:
             return False
         return name in cell.NameToInfo
@@ -64,7 +78,7 @@ class PackedPath(PosixPath):
     def is_dir(self, **more: Any) -> bool:
         """True if it is a directory: named itself, or in the name of a file."""
         try:
-            cell, name = self._names()
+            cell, name = self._opened()
         except FileNotFoundError:
             return False
         return not name or any(member.startswith(f"{name}/") for member in cell.NameToInfo)
@@ -75,7 +89,7 @@ class PackedPath(PosixPath):
 
     def read_bytes(self) -> bytes:
         """The file's content. Raises FileNotFoundError, OSError."""
-        cell, name = self._names()
+        cell, name = self._opened()
         try:
             return cell.read(name)
         except KeyError as error:
@@ -91,20 +105,20 @@ class PackedPath(PosixPath):
         """The file's bytes, for reading."""
         return io.BytesIO(self.read_bytes())
 
-    def iterdir(self) -> Iterator[PackedPath]:  # type: ignore[override]  # Path says its own type
+    def iterdir(self) -> Iterator[InsidePath]:  # type: ignore[override]  # Path says its own type
         """The names in the directory."""
-        cell, name = self._names()
+        cell, name = self._opened()
         before = f"{name}/" if name else ""
         inside = {member[len(before) :].split("/")[0] for member in cell.NameToInfo if member.startswith(before)}
         return (self / child for child in sorted(inside - {""}))
 
-    def glob(self, pattern: str, **more: Any) -> Iterator[PackedPath]:  # type: ignore[override]  # likewise
+    def glob(self, pattern: str, **more: Any) -> Iterator[InsidePath]:  # type: ignore[override]  # likewise
         """Of this directory alone."""
         return (path for path in self.iterdir() if fnmatch.fnmatch(path.name, pattern))
 
     def files(self) -> dict[str, int]:
         """Every file below this cell -> its size."""
-        cell, _ = self._names()
+        cell, _ = self._opened()
         return {name: member.file_size for name, member in sorted(cell.NameToInfo.items()) if not member.is_dir()}
 
 
@@ -121,9 +135,9 @@ def _opened(archive: Path, cell_id: str, changed_ns: int) -> zipfile.ZipFile:
 def cell_bytes(archive: Path, cell_id: str) -> bytes:
     """The archive of one cell. Raises as opened_cell."""
     if not PACK.fullmatch(archive.name):
-        return archive.read_bytes()
+        return inside(archive).read_bytes()
     try:
-        with zipfile.ZipFile(archive) as pack:
+        with inside(archive).open("rb") as file, zipfile.ZipFile(file) as pack:
             return pack.read(cell_id + SUFFIX)
     except KeyError as error:
         raise FileNotFoundError(2, os.strerror(2), f"{archive}/{cell_id}") from error
@@ -191,10 +205,14 @@ def _cells_in(there: Sequence[Path]) -> dict[str, Path]:
 @functools.lru_cache(maxsize=4096)
 def _cells_of(pack: Path, changed_ns: int) -> tuple[str, ...]:
     try:
-        with zipfile.ZipFile(pack) as archive:
+        with inside(pack).open("rb") as file, zipfile.ZipFile(file) as archive:
             names = archive.namelist()
         if not all(name.endswith(SUFFIX) for name in names):  # cut off: the end of the last cell's archive is read
             raise zipfile.BadZipFile("its end is missing")
     except BROKEN as error:
         raise StoreError(f"{pack}: cannot be read: {error}; restore that file, or remove it") from error
-    return tuple(name.removesuffix(SUFFIX) for name in names)
+    cells = tuple(name.removesuffix(SUFFIX) for name in names)
+    for name in cells:
+        if not CELL_NAME.fullmatch(name) or name.startswith("..") or name in OUR_FOLDERS:
+            raise StoreError(f"{pack}: has a cell named {name[:80]!r}, which is no name of one; remove that file")
+    return cells

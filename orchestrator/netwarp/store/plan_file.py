@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 
 import msgspec
@@ -54,7 +53,7 @@ def read_plan(run: RunDir) -> Plan:
 
 def keep_texts(run: RunDir, texts: Mapping[str, bytes]) -> None:
     """Store the files of a spec as spec/<name>, replacing those that were there."""
-    shutil.rmtree(run.spec, ignore_errors=True)
+    run.spec.remove_tree(ignore_errors=True)
     for name, text in texts.items():
         write_atomic(run.spec / name, text)
 

@@ -7,8 +7,6 @@ import errno
 import fcntl
 import itertools
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, TypeVar
@@ -17,6 +15,7 @@ import msgspec
 
 from ..core.errors import DiskFull, StoreError, reason_words
 from ..core.frozen import Frozen, from_json, to_json
+from ..core.inside import InsidePath, inside
 from ..core.processes import await_end_of_users
 from ..core.types import Cell, CellOutcome, Outcome
 from . import compressed
@@ -38,7 +37,7 @@ class RunDir:
     """
 
     def __init__(self, root: Path) -> None:
-        self.root = root
+        self.root = root = InsidePath.at(root)
         self.manifest = root / "manifest.json"
         self.plan = root / "plan.json"
         self.outputs = root / "outputs.json"
@@ -61,7 +60,7 @@ class RunDir:
             return CellDir(root)
         single = self.cells / f"{cell_id}{SUFFIX}"
         archive = single if single.is_file() else self._packs.pack_of(cell_id)
-        return CellDir(root if archive is None else PackedPath(archive) / cell_id)
+        return CellDir(root if archive is None else PackedPath.of(archive, cell_id))
 
     def partial_cell(self, cell_id: str) -> CellDir:
         """The directory in which a cell runs until its outcome is known."""
@@ -76,7 +75,7 @@ class RunDir:
 
     def remove(self) -> None:
         """Remove the whole run directory."""
-        shutil.rmtree(self.root, ignore_errors=True)
+        self.root.remove_tree(ignore_errors=True)
 
     def set_aside(self, cell_id: str) -> None:
         """Move a finished cell aside, so that it runs again; its files are kept for inspection."""
@@ -85,19 +84,19 @@ class RunDir:
             if not aside.exists():
                 break
         aside.parent.mkdir(exist_ok=True)
-        os.replace(self.cells / cell_id, aside)
+        (self.cells / cell_id).replace(aside)
 
     def install(self, cell_id: str) -> None:
         """Move a cell from the directory in which it ran to its final place, by one rename."""
         final = self.cells / cell_id
         if final.exists():
-            shutil.rmtree(final)
-        os.replace(self.partial_cell(cell_id).root, final)
+            final.remove_tree()
+        self.partial_cell(cell_id).root.replace(final)
 
     def keep_outcome(self, cell: Cell, outcome: CellOutcome) -> None:
         """Keep only the outcome of a cell, not its files."""
         directory = self.partial_cell(cell.id)
-        shutil.rmtree(directory.root, ignore_errors=True)
+        directory.root.remove_tree(ignore_errors=True)
         write_atomic(directory.cell, to_json(cell) + b"\n")
         write_atomic(directory.outcome, to_json(outcome) + b"\n")
         self.install(cell.id)
@@ -116,7 +115,7 @@ class RunDir:
         again = True
         while self.partial.exists():
             try:
-                shutil.rmtree(self.partial)
+                self.partial.remove_tree()
             except OSError:  # the guest of a worker that was killed may still write while it dies
                 if not again:
                     raise
@@ -124,21 +123,19 @@ class RunDir:
                 # nobody: the last one may have ended between the error and the look; then once more
                 again = await_end_of_users(places, DYING_S)
         for left in list(self.root.rglob(f".*{UNFINISHED}")):
-            if left.is_dir():
-                shutil.rmtree(left)
-            else:
-                left.unlink(missing_ok=True)  # in one of these directories
+            with contextlib.suppress(FileNotFoundError):  # in one of these directories
+                left.remove_tree()
 
     @contextlib.contextmanager
     def tables_beside(self) -> Iterator[Path]:
         """An empty folder for new tables, which takes the place of tables/ when `install_tables` is called; else it is
         removed at the end, and tables/ stays.
         """
-        shutil.rmtree(self.new_tables, ignore_errors=True)
+        self.new_tables.remove_tree(ignore_errors=True)
         try:
             yield self.new_tables
         finally:
-            shutil.rmtree(self.new_tables, ignore_errors=True)
+            self.new_tables.remove_tree(ignore_errors=True)
 
     def install_tables(self, between: Callable[[], None] = lambda: None) -> None:
         """Replace every table by the new ones. between: what must change together with them (outputs.json): it runs
@@ -148,12 +145,12 @@ class RunDir:
         """
         old = self.root / f".old-tables{UNFINISHED}"
         try:
-            shutil.rmtree(old, ignore_errors=True)
+            old.remove_tree(ignore_errors=True)
             if self.tables.exists():
-                os.replace(self.tables, old)
+                self.tables.replace(old)
             between()
-            os.replace(self.new_tables, self.tables)
-            shutil.rmtree(old, ignore_errors=True)
+            self.new_tables.replace(self.tables)
+            old.remove_tree(ignore_errors=True)
         except OSError as error:
             raise unwritten(self.tables, error) from error
 
@@ -173,7 +170,7 @@ class CellDir:
     """The files of one cell."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
+        self.root = root = InsidePath.at(root)
         self.cell = root / "cell.json"
         self.steps = root / "steps.txt"
         self.init_log = root / "init.ndjson"
@@ -237,19 +234,19 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """A file to write, which has its name only once it is complete: temporary name, fsync, rename. After an error it is
     gone. Raises StoreError (e.g. a full disk).
     """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    target = inside(path)
+    growing = target.temporary(UNFINISHED)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED)
         try:
-            with os.fdopen(handle, "wb") as file:
+            with growing.open("xb") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            os.chmod(name, 0o644)
-            os.replace(name, path)
+                os.fchmod(file.fileno(), 0o644)
+            growing.replace(target)
         except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(name)
+            growing.unlink(missing_ok=True)
             raise
     except OSError as error:
         raise unwritten(path, error) from error
@@ -282,7 +279,7 @@ def locked(run: RunDir) -> Iterator[None]:
     """Lock a run directory. Raises StoreError if another netwarp holds it, or if it cannot be created."""
     try:
         run.root.mkdir(parents=True, exist_ok=True)
-        file = open(run.root / LOCK, "w")  # noqa: SIM115  closed below
+        file = (run.root / LOCK).open("ab")
     except OSError as error:
         raise unwritten(run.root, error) from error
     with file:

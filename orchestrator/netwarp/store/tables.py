@@ -90,7 +90,7 @@ def read_rows(path: Path) -> list[dict[str, str]]:
 def each_row(path: Path) -> Iterator[dict[str, str]]:
     """As `read_rows`, one row at a time: measurements.csv of many cells has millions."""
     try:
-        with open(path, encoding="utf-8", newline="") as file:
+        with path.open(encoding="utf-8", newline="") as file:
             yield from csv.DictReader(file)
     except FileNotFoundError:
         return

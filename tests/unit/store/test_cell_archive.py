@@ -6,7 +6,7 @@ import contextlib
 import io
 import os
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -66,14 +66,15 @@ def test_a_folder_that_cannot_be_listed(pack: Pack, tmp_path: Path, monkeypatch:
     """It is never left out in silence: the directory is removed afterwards."""
     (tmp_path / "cell" / "capture").mkdir(parents=True)
     (tmp_path / "cell" / "capture" / "a.pcap.zst").write_bytes(b"x")
-    real = os.scandir
+    real = os.listdir
 
-    def scandir(path: str) -> Iterator[os.DirEntry[str]]:
-        if str(path).endswith("capture"):
+    def listdir(folder: int) -> list[str]:
+        names = real(folder)
+        if "a.pcap.zst" in names:
             raise OSError(5, "Input/output error")
-        return real(path)
+        return names
 
-    monkeypatch.setattr(os, "scandir", scandir)
+    monkeypatch.setattr(os, "listdir", listdir)
     with pytest.raises(StoreError, match="Input/output error"):
         pack(tmp_path / "cell")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from netwarp.core.errors import StoreError
+from netwarp.core.inside import InsidePath
 from netwarp.core.types import CellOutcome, Check, Outcome
 from netwarp.store import compressed, packing, packs
 from netwarp.store.packing import Combiner, combine, opened, pack_one, pack_run, unpack_run
@@ -205,13 +206,13 @@ def test_looking_up_cells_lists_the_directory_once(run: RunDir, monkeypatch: pyt
     """Each new cell changes cells/: listing it for each would take time that grows with the square of their number."""
     run = RunDir(run.root)
     listed: list[str] = []
-    real = Path.glob
+    real = InsidePath.glob
 
-    def glob(path: Path, pattern: str) -> Iterator[Path]:
+    def glob(path: InsidePath, pattern: str) -> Iterator[InsidePath]:
         listed.append(pattern)
         return real(path, pattern)
 
-    monkeypatch.setattr(Path, "glob", glob)
+    monkeypatch.setattr(InsidePath, "glob", glob)
     for number in range(20):
         assert not run.cell(f"new.{number}").root.exists()
         (run.cells / f"new.{number}").mkdir()

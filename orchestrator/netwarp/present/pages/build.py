@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -52,13 +49,14 @@ def make_report(run: RunDir) -> Path:
     """
     data = read_run(run)
     try:
-        with tempfile.TemporaryDirectory(dir=run.root, prefix=".report-", suffix=UNFINISHED) as scratch:
-            folder = Path(scratch, "report")
+        folder = run.report.temporary(UNFINISHED)
+        try:
             _write(data, folder)
-            os.chmod(folder, 0o755)
             if run.report.exists():
-                shutil.rmtree(run.report)
-            os.replace(folder, run.report)
+                run.report.remove_tree()
+            folder.replace(run.report)
+        finally:
+            folder.remove_tree(ignore_errors=True)
     except OSError as error:
         raise StoreError(f"{run.report}: cannot be written: {error.strerror}") from error
     return run.report / "index.html"
@@ -70,9 +68,9 @@ def _write(data: RunData, folder: Path) -> None:
     for part in (assets, cells, figures):
         part.mkdir(parents=True)
     for source in sorted(STATIC.iterdir()):
-        shutil.copyfile(source, assets / source.name)
+        (assets / source.name).write_bytes(source.read_bytes())
     (assets / "report.css").write_text(stylesheet("index"), encoding="utf-8")
-    shutil.copyfile(plotly_script(), assets / "plotly.min.js")
+    (assets / "plotly.min.js").write_bytes(plotly_script().read_bytes())
     listing = make_listing(data)
     checks = _write_cells(data, cells, listing)
     looks = report_looks(data)

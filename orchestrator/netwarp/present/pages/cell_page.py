@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -220,11 +220,10 @@ def _files(directory: CellDir) -> list[dict[str, Any]]:
         archive = url("..", "cells", directory.root.parent.name)
         return [{"name": name, "href": archive, "bytes": size} for name, size in directory.root.files().items()]
     files = []
-    for folder, folders, names in os.walk(directory.root):
-        folders.sort()
-        for name in sorted(names):
-            path = Path(folder, name)
+    for path in directory.root.rglob("*"):
+        status = path.lstat()
+        if stat.S_ISREG(status.st_mode):
             parts = path.relative_to(directory.root).parts
             href = url("..", "cells", directory.root.name, *parts)
-            files.append({"name": "/".join(parts), "href": href, "bytes": path.stat().st_size})
+            files.append({"name": "/".join(parts), "href": href, "bytes": status.st_size})
     return files

@@ -140,7 +140,7 @@ def _shift_record(line: bytes, shift_ns: int) -> bytes:
 
 
 def _write_console(directory: CellDir, left: Mapping[str, Path]) -> None:
-    with open(directory.console, "w") as console:
+    with directory.console.open("w") as console:
         for name, place in left.items():
             for path in (place / "console.txt", place / "log.txt"):
                 lines = path.read_text(errors="replace").splitlines() if path.exists() else []

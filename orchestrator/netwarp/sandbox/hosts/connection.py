@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import CellError
+from ...core.inside import inside
 from ...core.types import Problem
 from .agent import MODULES
 from .inventory import Machine
@@ -203,7 +204,7 @@ class MachineLink:
                     self._errors.append(line.decode(errors="replace").strip())
                     continue
                 if message.get("event") == "file":
-                    with open(self._receiving, "wb") as file:
+                    with inside(self._receiving).open("wb") as file:
                         left = int(message["size"])
                         while left and (data := out.read(min(left, 1 << 16))):
                             file.write(data)

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ...core.inside import InsidePath
 from ...core.scratch import scratch
 from ...core.types import Problem
 from ...store.init_records import End
@@ -68,7 +69,7 @@ def put_cell(connection: MachineLink, token: str, steps: str, programs: Mapping[
 def fetch(connection: MachineLink, to: Path) -> Path:
     """Every file that the cell left on the machine."""
     for path in connection.ask("files")["sizes"]:
-        target = to / path
+        target = InsidePath.at(to) / path
         target.parent.mkdir(parents=True, exist_ok=True)
         connection.get(path, target)
     for name in ("capture", "apps"):
