@@ -29,7 +29,7 @@ IPV4_MAPPED = bytes(10) + b"\xff\xff"  # RFC 4291 2.5.5.2
 @dataclasses.dataclass(frozen=True)
 class Capture:
     """The tables of one capture point; columns and units: docs/metrics.md. `trouble`: one text per file, why it was not
-    read to a clean end; "" if it was.
+    read to a clean end; "" if it was. captured_at: addresses of the host that captured, as somebody said.
     """
 
     files: tuple[str, ...]
@@ -54,6 +54,20 @@ class Capture:
     datagrams: Rows
     quic: Rows
     icmp_errors: Rows
+    captured_at: tuple[str, ...] = ()
+
+    def captured_end(self, flow: int) -> int | None:
+        """The end of a connection that has one of the addresses in `captured_at`; None: neither, or both."""
+        if not self.captured_at:
+            return None
+        table = self.flow_paths[self.flow_paths["flow"] == flow]
+        ends = {
+            end
+            for path, turned in zip(table["path"].tolist(), table["path_direction"].tolist(), strict=True)
+            for end in (0, 1)
+            if self.address(path, turned ^ end) in self.captured_at
+        }
+        return ends.pop() if len(ends) == 1 else None
 
     @property
     def first_ns(self) -> int:

@@ -230,7 +230,10 @@ def _windows(connection: Connection) -> Iterator[Moment]:
         end = connection.ends[int(event["direction"])]
         for_s = event["for_s"]
         text = f"{end} closes its receive window"
-        yield Moment(float(event["t_s"]), text + (f" for {in_short(for_s, 's')}" if for_s is not None else " for good"))
+        yield Moment(
+            float(event["t_s"]),
+            text + (f" for {in_short(for_s, 's')}" if for_s is not None else ", to its last packet"),
+        )
 
 
 def _ending(connection: Connection) -> Iterator[Moment]:

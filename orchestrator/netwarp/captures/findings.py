@@ -387,8 +387,8 @@ def _repeated(connection: Connection) -> Iterator[str]:
 
 def _window(connection: Connection) -> Iterator[str]:
     for direction, totals in totals_of(connection).items():
-        if spells := int(totals.get("zero_windows") or 0):
-            closed_s, duration_s = totals["zero_window_s"], connection.facts["duration_s"]
+        closed_s, duration_s = totals.get("zero_window_s") or 0.0, connection.facts["duration_s"]
+        if (spells := int(totals.get("zero_windows") or 0)) and closed_s:
             share = f", {percent(closed_s / duration_s)} of the connection" if duration_s else ""
             probes = int(totals.get("zero_window_probes") or 0)
             yield (f"{connection.ends[1 - direction]} closed its receive window for {in_short(closed_s, 's')} "

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..core.errors import CaptureError
 from ..core.wire import SCTP
 from .association_tags import associations_in_two
 from .capture import ROW_TABLES, TOTAL_TABLES, Capture, take_rows
@@ -108,9 +109,11 @@ def read_stream(
     part_packets: int = PART_PACKETS,
     packet_filter: str | None = None,
     stop_fd: int | None = None,
+    captured_at: Sequence[str] = (),
 ) -> CapturedStream:
     """Read the captures of ONE capture point as `read_captures` does. keep: the row tables are kept if the capture has
-    at most so many packets (None: always). packet_filter, stop_fd: see CoreHandle.
+    at most so many packets (None: always). packet_filter, stop_fd: see CoreHandle. captured_at: addresses of the host
+    that captured, as written in the capture's summary.
 
     Memory grows with `keep`, with the number of flows and paths, and with gaps in what they sent, not with packets. A
     file is read a second time, a pipe is not: with times that go on, if its clock was set back; sorted, if its records
@@ -127,7 +130,17 @@ def read_stream(
         stream = _read(files, options, keep, part_packets, packet_filter, None)
     if (stream.capture.flows["protocol"] == SCTP).any() and (pairs := associations_in_two(stream.capture)):
         stream = _read(files, options, keep, part_packets, packet_filter, None, pairs)
-    return stream
+    return _said(stream, captured_at) if captured_at else stream
+
+
+def _said(stream: CapturedStream, captured_at: Sequence[str]) -> CapturedStream:
+    """The same with the addresses of the host that captured. Raises CaptureError: the capture has none of one."""
+    capture = stream.capture
+    known = {capture.address(path, end) for path in range(len(capture.paths)) for end in (0, 1)}
+    for address in captured_at:
+        if address not in known:
+            raise CaptureError(f"--captured-at {address}: {', '.join(capture.files)} has no packet from or to it")
+    return dataclasses.replace(stream, capture=dataclasses.replace(capture, captured_at=tuple(captured_at)))
 
 
 def _corrections(capture: Capture, *, sort_all: bool) -> int:

@@ -17,6 +17,7 @@ from .connection import Connections, multipath_of
 from .findings import file_findings
 from .native import Rows
 from .stream import PACKETS_IN_MEMORY, SERIES_FLOWS, CapturedStream, read_stream
+from .viewpoint import Viewpoint, viewpoint
 
 if TYPE_CHECKING:
     from .mptcp import MptcpConnection
@@ -37,13 +38,15 @@ SUMS = ("packets", "frame_bytes", "file_bytes", "ipv4", "ipv6", "arp", "other", 
 @dataclasses.dataclass(frozen=True)
 class FileSummary:
     """The summary of one capture point. name: short, unique among the points given together; facts: about its files;
-    notes: what could not be known, and why; findings: what stands out; connections: largest first; multipath: MPTCP
-    connections, whose subflows are in `connections`; stream: the data it was computed from.
+    viewpoint: where and how it was taken; notes: what could not be known, and why; findings: what stands out;
+    connections: largest first; multipath: MPTCP connections, whose subflows are in `connections`; stream: the data it
+    was computed from.
     """
 
     name: str
     files: tuple[str, ...]
     facts: dict[str, Any]
+    viewpoint: Viewpoint
     notes: tuple[str, ...]
     findings: tuple[str, ...]
     connections: Connections
@@ -69,6 +72,7 @@ class FileSummary:
             "name": self.name,
             "files": list(self.files),
             **self.facts,
+            "viewpoint": self.viewpoint.as_json(),
             "tunnels": tunnels_of(self.capture),
             "other_traffic": other_traffic(self.capture),
             "notes": list(self.notes),
@@ -85,24 +89,26 @@ def summarise_points(
     packet_filter: str | None = None,
     flow: int | None = None,
     stop_fd: int | None = None,
+    captured_at: Sequence[str] = (),
     refused: Callable[[CaptureError], None] | None = None,
 ) -> tuple[FileSummary, ...]:
-    """Summarise captures of any origin. points: for each capture point the files of its interfaces, which are merged by
-    time.
+    """Summarise captures of any origin. points: for each capture point the files of its interfaces, which are merged
+    by time.
 
     Of more than a million packets only totals and binned series are kept, unless `full`, which also analyses every
     connection. packet_filter: a filter in libpcap's language; other packets are skipped. flow: analyse only the
-    connection of that number, with the rows of all its packets in memory. stop_fd: reading ends when this descriptor is
-    readable (for a pipe; the packets until then are summarised). A file that is cut off is used up to its end, and a
-    note says so. refused: called with each point that cannot be read, and the others are summarised; without it the
-    first such point raises CaptureError.
+    connection of that number, with the rows of all its packets in memory. stop_fd: reading ends when this descriptor
+    is readable (for a pipe; the packets until then are summarised). captured_at: addresses of the host that captured,
+    where the handshakes do not show it. A file that is cut off is used up to its end, and a note says so. refused:
+    called with each point that cannot be read, and the others are summarised; without it the first such point raises
+    CaptureError.
     """
     names = iter(point_names([os.fspath(file) for point in points for file in point]))
     summaries = []
     for point in points:
         name = "+".join(next(names) for _ in point)
         try:
-            summaries.append(_summarise(point, name, full, packet_filter, flow, stop_fd))
+            summaries.append(_summarise(point, name, full, packet_filter, flow, stop_fd, captured_at))
         except CaptureError as error:
             if refused is None:
                 raise
@@ -117,9 +123,10 @@ def _summarise(
     packet_filter: str | None,
     flow: int | None,
     stop_fd: int | None,
+    captured_at: Sequence[str],
 ) -> FileSummary:
     keep = None if full or flow else PACKETS_IN_MEMORY
-    stream = read_stream(files, keep=keep, packet_filter=packet_filter, stop_fd=stop_fd)
+    stream = read_stream(files, keep=keep, packet_filter=packet_filter, stop_fd=stop_fd, captured_at=captured_at)
     capture, whole = stream.capture, stream.whole
     if flow is not None and not 0 < flow <= len(capture.flows):
         raise CaptureError(f"{name}: no flow {flow} in it: it has {counted(len(capture.flows), 'connection')}")
@@ -134,6 +141,7 @@ def _summarise(
         name=name,
         files=capture.files,
         facts=_facts(stream),
+        viewpoint=viewpoint(stream, connections),
         notes=notes,
         findings=file_findings(connections, multipath),
         connections=connections,

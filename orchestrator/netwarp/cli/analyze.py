@@ -47,6 +47,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--merge", action="store_true", help="the captures are the interfaces of one node: one summary")
     parser.add_argument("--full", action="store_true", help="look at everything, however large the capture is")
     parser.add_argument("--filter", metavar="EXPRESSION", help="only packets that match, in libpcap's language")
+    parser.add_argument(
+        "--captured-at",
+        action="append",
+        default=[],
+        metavar="ADDRESS",
+        help="the host that captured, where no handshake shows it; several times for several addresses",
+    )
     parser.add_argument("--flow", type=int, metavar="N", help="only the connection of this number in the summary")
     parser.add_argument(
         "--spec", type=Path, metavar="SPEC", help="RUN_DIR: make the tables, claims and answers of this spec instead"
@@ -93,6 +100,7 @@ def run_analyze(args: argparse.Namespace) -> int:
                 merge=args.merge,
                 full=args.full,
                 packet_filter=args.filter,
+                captured_at=args.captured_at,
                 flow=args.flow,
                 stop_fd=stop.fd if stop else None,
             )

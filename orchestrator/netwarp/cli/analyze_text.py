@@ -61,6 +61,8 @@ def _print_file(console: Console, file: FileSummary, *, brief: bool) -> None:
         counted(len(file.connections), "connection"),
     ]  # fmt: skip
     console.print(Padding(Text(", ".join(parts)), (0, 0, 0, 2)))
+    if len(file.connections):
+        console.print(Padding(Text(file.viewpoint.words), (0, 0, 0, 2)))
     if others := beside(file.capture):
         console.print(Padding(Text(f"other traffic: {others}"), (0, 0, 0, 2)))
     if file.findings:

@@ -26,6 +26,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--merge", action="store_true", help="the captures are the interfaces of one node")
     parser.add_argument("--filter", metavar="EXPRESSION", help="only packets that match, in libpcap's language")
     parser.add_argument(
+        "--captured-at",
+        action="append",
+        default=[],
+        metavar="ADDRESS",
+        help="the host that captured, where no handshake shows it; several times for several addresses",
+    )
+    parser.add_argument(
         "--what-if",
         action="append",
         metavar="CHANGE",
@@ -47,7 +54,7 @@ def run_explain(args: argparse.Namespace) -> int:
         return _run_what_if(args)
     if args.out is not None or args.jobs is not None:
         raise SpecError("explain: --out and --jobs belong to --what-if, which runs cells")
-    explained = explain_captures(args.paths, merge=args.merge, packet_filter=args.filter)
+    explained = explain_captures(args.paths, merge=args.merge, packet_filter=args.filter, captured_at=args.captured_at)
     for reason in explained.refused:
         print(f"netwarp: {reason}", file=sys.stderr)
     if args.json:
@@ -69,8 +76,8 @@ def _run_what_if(args: argparse.Namespace) -> int:
 
     with TerminalProgress() as progress:
         found = what_if(
-            args.paths, args.what_if, merge=args.merge, packet_filter=args.filter, out=args.out, jobs=args.jobs,
-            progress=progress,
+            args.paths, args.what_if, merge=args.merge, packet_filter=args.filter, captured_at=args.captured_at,
+            out=args.out, jobs=args.jobs, progress=progress,
         )  # fmt: skip
     if args.json:
         print_json(found.explanation.as_json() | {"what_if": found.as_json()})

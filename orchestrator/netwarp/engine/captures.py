@@ -52,6 +52,7 @@ def analyze_captures(
     packet_filter: str | None = None,
     flow: int | None = None,
     stop_fd: int | None = None,
+    captured_at: Sequence[str] = (),
 ) -> AnalyzedCaptures:
     """Analyse captures: pcap and pcapng files, also compressed (gzip, zstd, xz, bzip2, lz4); a directory stands for the
     captures in it.
@@ -60,7 +61,7 @@ def analyze_captures(
     clock. merge: the captures are the interfaces of one node; make one summary. full: analyse every connection of
     captures of any size. packet_filter: a filter in libpcap's language; other packets are skipped. flow: of one capture
     point, analyse only the connection with that number in its summary. stop_fd: reading ends when this descriptor is
-    readable, and the packets read until then are analysed.
+    readable, and the packets read until then are analysed. captured_at: addresses of the host that captured.
 
     Of several captures, those that cannot be read are listed in `refused` and the others are analysed. Raises
     CaptureError if none can be read (joined or merged: if any cannot), SpecError.
@@ -99,6 +100,7 @@ def analyze_captures(
         packet_filter=packet_filter,
         flow=flow,
         stop_fd=stop_fd,
+        captured_at=captured_at,
         refused=None if together else errors.append,
     )
     if not files_read:
@@ -120,15 +122,20 @@ class ExplainedCaptures:
 
 
 def explain_captures(
-    paths: Sequence[str | Path], *, merge: bool = False, packet_filter: str | None = None, most: int = MOST_EXPLAINED
+    paths: Sequence[str | Path],
+    *,
+    merge: bool = False,
+    packet_filter: str | None = None,
+    captured_at: Sequence[str] = (),
+    most: int = MOST_EXPLAINED,
 ) -> ExplainedCaptures:
     """Explain the largest `most` connections of captures: what happened, what each end was set to, and what was the
-    network's part. paths, merge, packet_filter and errors: as of analyze_captures. One connection that several captures
-    hold is explained once.
+    network's part. paths, merge, packet_filter, captured_at and errors: as of analyze_captures. One connection that
+    several captures hold is explained once.
     """
     from ..captures.explanation import explain
 
-    analyzed = analyze_captures(paths, merge=merge, full=True, packet_filter=packet_filter)
+    analyzed = analyze_captures(paths, merge=merge, full=True, packet_filter=packet_filter, captured_at=captured_at)
     return ExplainedCaptures(tuple(explain(analyzed.files, most)), analyzed.refused)
 
 

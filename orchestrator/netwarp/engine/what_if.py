@@ -231,18 +231,19 @@ def what_if(
     *,
     merge: bool = False,
     packet_filter: str | None = None,
+    captured_at: Sequence[str] = (),
     out: str | Path | None = None,
     jobs: int | None = None,
     progress: Progress = no_progress,
 ) -> WhatIf:
     """Play the largest SCTP association of captures again, then with changed settings of its ends.
 
-    paths, merge, packet_filter: as of analyze_captures. out: directory for the spec and the runs (default:
+    paths, merge, packet_filter, captured_at: as of analyze_captures. out: directory for the spec and the runs (default:
     results/what-if/<time>). Raises SpecError (a change is none), CaptureError (no association that a cell can play),
     and what `run` raises.
     """
     wanted = read_changes(changes)
-    explained = explain_captures(paths, merge=merge, packet_filter=packet_filter)
+    explained = explain_captures(paths, merge=merge, packet_filter=packet_filter, captured_at=captured_at)
     chosen = next((each for each in explained.connections if each.connection.protocol == "sctp"), None)
     if chosen is None:
         raise CaptureError("--what-if: no SCTP association is in there")

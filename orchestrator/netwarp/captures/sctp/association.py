@@ -197,8 +197,12 @@ class Association:
     def point(self) -> str:
         """The side at which the capture was taken: "sender" (of the data) or "receiver", if that end answers the
         handshake in less than a quarter of the round trip; "middle" if neither does; "unknown" without a handshake,
-        or if that took so little that the hosts' own times count and data were lost before they came here.
+        or if that took so little that the hosts' own times count and data were lost before they came here. What
+        `captured_at` says comes first.
         """
+        said = self.capture.captured_end(self.flow)
+        if said is not None:
+            return "sender" if said == self.direction else "receiver"
         round_trip = sum(self.handshake_ns or ())
         if self.handshake_ns is None or not round_trip:
             return "unknown"

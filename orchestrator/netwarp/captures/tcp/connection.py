@@ -222,7 +222,7 @@ def analyze_tcp(capture: Capture, flow: int, *, at: int | None = None, t0_ns: in
         raise ValueError(f"flow {flow} is no TCP connection")
     segments = rows_of_flow(capture, "segments", flow)
     columns = direction_columns(segments)
-    positions = capture_positions(handshake_ns(*columns), at)
+    positions = capture_positions(handshake_ns(*columns), capture.captured_end(flow) if at is None else at)
     cut = _options_cut(capture, segments)
     sack = None if cut else _both([_syn(side) for side in columns], SACK_PERMITTED)
     blocks = capture.blocks
