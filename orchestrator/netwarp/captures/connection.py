@@ -87,6 +87,8 @@ def _of_protocol(
         "ended": flows["ended"].tolist(),
         "mptcp_subflow": flows["mptcp"].tolist(),
     }
+    unseen = flows["heard"].astype(bool) & (sums["packets"] == 0)
+    columns["unseen_end"] = [1 if second else 0 if first else None for first, second in unseen.tolist()]
     if not sctp:
         columns["mss_bytes"] = [[first or None, second or None] for first, second in flows["mss"].tolist()]
         columns["refused"] = were_refused(flows, sums["data_packets"]).tolist()

@@ -63,8 +63,8 @@ def _opening(connection: Connection) -> Iterator[Moment]:
         text += f", with {len(inits)} INITs ({_some(gaps)} apart)"
     if totals["cookie_echos"] > 1:
         text += f" and {totals['cookie_echos']} COOKIE ECHOs"
-    if totals["unseen_end"] is not None:
-        text += f"; no packet of {connection.ends[totals['unseen_end']]} is in this capture"
+    if connection.facts["unseen_end"] is not None:
+        text += f"; no packet of {connection.ends[connection.facts['unseen_end']]} is in this capture"
     elif totals["up_s"] is None:
         text += f": {_not_up(connection)}"
     yield Moment(start_s, text)
@@ -96,8 +96,8 @@ def _tcp_opening(connection: Connection) -> Iterator[Moment]:
     answered = totals.get("syn_ack_after_s")
     if totals.get("simultaneous_open"):
         text += f", and {connection.ends[1]} to it at the same time"
-    if totals.get("unseen_end") is not None:
-        text += f"; no packet of {connection.ends[totals['unseen_end']]} is in this capture"
+    if connection.facts["unseen_end"] is not None:
+        text += f"; no packet of {connection.ends[connection.facts['unseen_end']]} is in this capture"
     elif answered is None and not totals.get("simultaneous_open"):
         text += ": no answer is in the capture"
     yield Moment(start_s, text)
@@ -142,7 +142,7 @@ def _faults(connection: Connection) -> Iterator[Moment]:
     if connection.protocol == "sctp":
         return
     for direction, begin_s, length_s, ended_again in connection.silences:
-        if connection.totals.get("unseen_end") is None and ended_again and length_s >= STALL_S:
+        if connection.facts["unseen_end"] is None and ended_again and length_s >= STALL_S:
             text = f"no data from {connection.ends[direction]} for {in_short(length_s, 's')}, until a retransmission"
             yield Moment(begin_s, text)
 

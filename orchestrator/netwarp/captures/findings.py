@@ -216,7 +216,7 @@ def _end(connection: Connection) -> Iterator[str]:
     inits = int(connection.totals.get("inits") or 0)
     crossed = bool(connection.totals.get("inits_back"))
     answered = all(counts["packets"] for counts in connection.directions)
-    unseen = connection.totals.get("unseen_end")
+    unseen = connection.facts["unseen_end"]
     if unseen is not None:
         yield f"no packet of {connection.ends[unseen]} is in this capture: what it received and answered is unknown"
     elif icmp and not answered:
@@ -304,7 +304,7 @@ def _slow(connection: Connection) -> Iterator[str]:
 
 def _silence(connection: Connection) -> Iterator[str]:
     """The longest pause that a retransmission ended, with the number of timeouts if the capture can show it."""
-    if connection.totals.get("unseen_end") is not None:
+    if connection.facts["unseen_end"] is not None:
         return  # what was sent again, and why, is known by the acknowledgements
     counts = {direction: int(totals.get("timeouts") or totals.get("t3_expiries") or 0)
               for direction, totals in totals_of(connection).items()}  # fmt: skip

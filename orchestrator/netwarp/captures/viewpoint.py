@@ -73,7 +73,7 @@ def viewpoint(stream: CapturedStream, connections: Connections) -> Viewpoint:
         if end is not None:
             at[connection.ends[end].rpartition(":")[0].strip("[]")] += 1
         middle += between
-        one_way += totals.get("unseen_end") is not None
+        one_way += connection.facts["unseen_end"] is not None
         names = ("acknowledged_unseen_bytes", "acknowledged_unseen_chunks")
         incomplete += any(totals.get(f"{which}{name}") for name in names for which in ("", "reverse_"))
     most = at.most_common(1)[0][1] if at else 0

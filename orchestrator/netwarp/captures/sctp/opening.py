@@ -28,18 +28,15 @@ ECHO."""
 
 
 def opening_of(association: Association, t0_ns: int) -> dict[str, Any]:
-    """Totals: `unseen_end` as of TCP; `inits`, `inits_back` that each end sent; `cookie_echos` of the first; `up_s`,
+    """Totals: `inits`, `inits_back` that each end sent; `cookie_echos` of the first; `up_s`,
     `up_by`: the first chunk that shows it established.
     """
     columns = association.columns
     direction, kinds = columns["direction"], columns["type"]
     inits = [int(((kinds == INIT) & (direction == end)).sum()) for end in (0, 1)]
-    heard = association.row["heard"]
-    unseen = [end for end in (0, 1) if heard[end] and not (direction == end).any()]
     shown = _shown(association)
     up = int(shown[0]) if len(shown) else None
     return {
-        "unseen_end": unseen[0] if unseen else None,
         "inits": inits[0],
         "inits_back": inits[1],
         "cookie_echos": int(((kinds == COOKIE_ECHO) & (direction == 0)).sum()),

@@ -73,7 +73,6 @@ class TcpConnection:
         _, silent = idle_gaps(first, second)
         return {
             "data_direction": self.data_direction,
-            "unseen_end": self.unseen_end,
             "stray_packets": len(self.stray),
             "stray_answers": self._stray_answers(times[1]),
             "syn_packets": asked,
