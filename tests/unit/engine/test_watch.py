@@ -182,7 +182,8 @@ def test_the_json_numbers_its_findings() -> None:
     assert numbers == [1, 2, 3]
     assert watched().findings == ("watch: case=bulk <b>", "watch: case=cut FAILED", "test packetdrill:a.pkt")
     assert said["cells"][0]["numbers"][0] == {
-        "flow": "f", "metric": "completion_time_s", "unit": "s", "base": 1.0, "new": 1.5, "relative": 0.5, "p": None, "sense": "worse",
+        "flow": "f", "metric": "completion_time_s", "unit": "s", "base": 1.0, "new": 1.5, "relative": 0.5, "p": None,
+        "sense": "worse",
     }  # fmt: skip
     assert said["new"]["tests"] == {"pass": 1, "fail": 1}
 
