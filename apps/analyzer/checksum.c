@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Transport checksums: TCP's (RFC 9293 3.1) and SCTP's CRC32c (RFC 9260 Appendix A). */
+/*
+ * Checksums: TCP's (RFC 9293 3.1), UDP's (RFC 768), SCTP's CRC32c (RFC 9260 Appendix A) and that of the IPv4
+ * header (RFC 791 3.1).
+ */
 #include <string.h>
 
 #include "checksum.h"
@@ -85,32 +88,39 @@ static uint16_t folded(uint64_t sum)
 	return (uint16_t)sum;
 }
 
-static bool tcp_right(const struct packet *p, bool unfinished)
+/* at: where the header of `bytes` bytes has its checksum. */
+static bool internet_right(const struct packet *p, uint32_t bytes, uint32_t at, bool unfinished)
 {
 	/* the pseudo header: an IPv4 address' upper 12 bytes are 0, 0, 0xffff here, and 0xffff adds nothing
 	 */
 	uint64_t words[5] = {__builtin_bswap64(p->from.high), __builtin_bswap64(p->from.low),
 			     __builtin_bswap64(p->to.high), __builtin_bswap64(p->to.low),
-			     __builtin_bswap64((uint64_t)p->length << 32 | PROTOCOL_TCP)};
+			     __builtin_bswap64((uint64_t)p->length << 32 | p->protocol)};
 	uint64_t pseudo;
 	uint16_t said;
 
-	if (p->captured < 20)
+	if (p->captured < bytes)
 		return true;
+	memcpy(&said, p->data + at, 2);
+	if (!said && p->protocol == PROTOCOL_UDP && p->kind == PACKET_IPV4)
+		return true; /* none */
 	pseudo = ones_sum(0, (const uint8_t *)words, sizeof(words));
 	if (folded(ones_sum(pseudo, p->data, p->captured)) == 0xffff)
 		return true;
-	memcpy(&said, p->data + 16, 2);
 	return unfinished && said == folded(pseudo);
 }
 
 bool packet_checksum_right(const struct packet *p, bool unfinished)
 {
+	if (!unfinished && p->ipv4 && folded(ones_sum(0, p->ipv4, (p->ipv4[0] & 15u) * 4)) != 0xffff)
+		return false;
 	if (p->captured < p->length)
 		return true;
 	if (p->protocol == PROTOCOL_SCTP)
 		return sctp_right(p);
 	if (p->protocol == PROTOCOL_TCP)
-		return tcp_right(p, unfinished);
+		return internet_right(p, 20, 16, unfinished);
+	if (p->protocol == PROTOCOL_UDP)
+		return internet_right(p, 8, 6, unfinished);
 	return true;
 }

@@ -93,6 +93,7 @@ static inline bool ipv4(struct packet *p, struct cursor *c)
 	p->to = address_v4(c->at + 16);
 	if (header < IPV4_HEADER || whole < header)
 		goto bad;
+	p->ipv4 = c->captured >= header ? c->at : NULL;
 	fragment = get_be16(c->at + 6);
 	cut_to(p, c, whole);
 	if (fragment & (MORE_FRAGMENTS | FRAGMENT_OFFSET)) {
@@ -316,6 +317,7 @@ bool packet_decode(struct packet *p, const struct record *r)
 	if (r->untimed)
 		p->marks |= NWA_MARK_UNTIMED;
 	p->kind = PACKET_OTHER;
+	p->ipv4 = NULL;
 	p->protocol = 0;
 	p->tos = 0;
 	p->hop_limit = 0;

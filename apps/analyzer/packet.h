@@ -29,6 +29,7 @@ struct packet {
 	int64_t time_ns;
 	struct address from, to;
 	const uint8_t *data; /* transport header and payload, of which `captured` bytes can be read */
+	const uint8_t *ipv4; /* its IPv4 header, whole; NULL: none */
 	uint32_t captured;
 	uint32_t length; /* bytes of transport header and payload, as the IP header says */
 	uint32_t ip_bytes;

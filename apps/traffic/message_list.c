@@ -109,10 +109,11 @@ int message_list_read(struct message_list *list, const char *path, char *reason,
 		else if (!wrong)
 			wrong = room(list, &cap) ? take(list, line, next) : strerror(ENOMEM);
 	}
-	if (!wrong && !list->count)
-		wrong = "has no message";
+	if (!wrong && !lines)
+		wrong = "is missing";
 	if (wrong)
 		snprintf(reason, size, "%s: line %" PRIu64 " %s", path, lines, wrong);
+	list->listed = !wrong;
 	free(line);
 	free(next);
 	if (file)

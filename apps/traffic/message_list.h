@@ -31,7 +31,8 @@ struct message {
 struct message_list {
 	enum message_times times;
 	struct message *items;
-	uint64_t count; /* 0: no list */
+	uint64_t count;
+	bool listed; /* a list was read; it may be empty: no message is due before the end */
 };
 
 /* Read `path`. 0, or -1 with the reason, which names the line. */

@@ -31,12 +31,12 @@ void schedule_free(struct schedule *schedule)
 
 bool schedule_waits(const struct schedule *schedule)
 {
-	return schedule->list.count && schedule->list.times >= TIMES_ANSWERS;
+	return schedule->list.listed && schedule->list.times >= TIMES_ANSWERS;
 }
 
 bool schedule_timed(const struct schedule *schedule)
 {
-	return schedule->interval_ns || schedule->list.count;
+	return schedule->interval_ns || schedule->list.listed;
 }
 
 static void begin_list(struct schedule *schedule, int64_t start_ns, int64_t now)
@@ -45,7 +45,7 @@ static void begin_list(struct schedule *schedule, int64_t start_ns, int64_t now)
 	uint64_t i;
 
 	if (schedule_waits(schedule)) {
-		schedule->known = list->times == TIMES_ASKS ? 1 : 0;
+		schedule->known = list->times == TIMES_ASKS && list->count ? 1 : 0;
 		if (schedule->known)
 			list->items[0].at_ns = now;
 		return;
@@ -63,7 +63,7 @@ void schedule_begin(struct schedule *schedule, int64_t start_ns, int64_t now)
 {
 	int64_t interval = schedule->interval_ns;
 
-	if (schedule->list.count)
+	if (schedule->list.listed)
 		begin_list(schedule, start_ns, now);
 	else if (interval)
 		schedule->first_ns = start_ns + (now - start_ns + interval - 1) / interval * interval;
@@ -102,7 +102,7 @@ void schedule_write(const struct schedule *schedule, struct ndjson *out)
 {
 	unsigned int i;
 
-	if (schedule->list.count) {
+	if (schedule->list.listed) {
 		write_list(schedule, out);
 		return;
 	}
@@ -120,32 +120,32 @@ void schedule_write(const struct schedule *schedule, struct ndjson *out)
 
 uint64_t schedule_size(const struct schedule *schedule, uint64_t message)
 {
-	if (schedule->list.count)
+	if (schedule->list.listed)
 		return schedule->list.items[message].bytes;
 	return (uint64_t)schedule->sizes.items[message % schedule->sizes.count];
 }
 
 uint64_t schedule_largest(const struct schedule *schedule)
 {
-	uint64_t largest = message_list_largest(&schedule->list);
+	uint64_t largest = message_list_largest(&schedule->list); /* 0 of an empty list */
 	unsigned int i;
 
-	for (i = 0; !schedule->list.count && i < schedule->sizes.count; i++)
+	for (i = 0; !schedule->list.listed && i < schedule->sizes.count; i++)
 		if ((uint64_t)schedule->sizes.items[i] > largest)
 			largest = (uint64_t)schedule->sizes.items[i];
-	return largest;
+	return largest ? largest : 1;
 }
 
 uint16_t schedule_stream(const struct schedule *schedule, uint64_t message)
 {
-	if (schedule->list.count)
+	if (schedule->list.listed)
 		return schedule->list.items[message].stream;
 	return (uint16_t)(message % schedule->streams);
 }
 
 uint64_t schedule_number(const struct schedule *schedule, uint64_t message)
 {
-	return schedule->list.count ? schedule->list.items[message].number : message / schedule->streams;
+	return schedule->list.listed ? schedule->list.items[message].number : message / schedule->streams;
 }
 
 uint64_t schedule_messages(const struct schedule *schedule, uint64_t bytes)
@@ -154,7 +154,7 @@ uint64_t schedule_messages(const struct schedule *schedule, uint64_t bytes)
 	uint64_t left = bytes % schedule->burst_bytes;
 	unsigned int i;
 
-	if (schedule->list.count) {
+	if (schedule->list.listed) {
 		messages = message_list_whole(&schedule->list, bytes);
 		return messages + (messages ? schedule->list.items[messages - 1].end < bytes : bytes > 0);
 	}
@@ -170,7 +170,7 @@ uint64_t schedule_due(struct schedule *schedule, int64_t now)
 {
 	const struct message *items = schedule->list.items;
 
-	if (schedule->list.count) {
+	if (schedule->list.listed) {
 		while (schedule->due < schedule->known && items[schedule->due].at_ns <= now)
 			schedule->due++;
 		return schedule->due ? items[schedule->due - 1].end : 0;
@@ -182,7 +182,7 @@ uint64_t schedule_due(struct schedule *schedule, int64_t now)
 
 int64_t schedule_next(const struct schedule *schedule, uint64_t bytes)
 {
-	if (schedule->list.count)
+	if (schedule->list.listed)
 		return schedule->due < schedule->known ? schedule->list.items[schedule->due].at_ns
 						       : INT64_MAX;
 	return schedule->first_ns + (int64_t)(bytes / schedule->burst_bytes) * schedule->interval_ns;

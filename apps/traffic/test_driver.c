@@ -159,8 +159,8 @@ static bool list_command(const char *verb, const char *path, uint64_t bytes)
 	if (strcmp(verb, "whole") == 0)
 		printf("%" PRIu64 "\n", message_list_whole(&list, bytes));
 	else
-		printf("%" PRIu64 " %" PRIu64 " %u\n", list.count, list.items[list.count - 1].end,
-		       message_list_largest(&list));
+		printf("%" PRIu64 " %" PRIu64 " %u\n", list.count,
+		       list.count ? list.items[list.count - 1].end : 0, message_list_largest(&list));
 	message_list_free(&list);
 	return true;
 }

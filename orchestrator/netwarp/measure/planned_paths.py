@@ -78,6 +78,12 @@ def killed_ns(cell: Cell, node: str) -> tuple[int, ...]:
     return tuple(fault.from_ns for fault in restarts if fault.node == node)
 
 
+def address_gone_ns(cell: Cell, node: str) -> int | None:
+    """When an address of a host is first removed, from T0: what arrives for it from then on may meet no socket."""
+    gone = (fault.from_ns for fault in faults_of(cell.timeline) if fault.action == "address" and fault.node == node)
+    return min(gone, default=None)
+
+
 def capacity_bit_s(cell: Cell, flow: Flow, path: Path, from_ns: int, to_ns: int) -> float | None:
     """The lowest rate on the route to the receiver, its mean over that time; None if there is a time without any."""
     route = route_of(cell, flow.sender, flow.receiver, path.receiver_link)
@@ -99,7 +105,7 @@ def capacity_bit_s(cell: Cell, flow: Flow, path: Path, from_ns: int, to_ns: int)
         mean_bit_s: float = min([*served, *constant])
         return mean_bit_s
     if all(rate == rates[where] for _, _, where, rate in changes):
-        return path.bottleneck_bit_s
+        return min((rate for rate in rates.values() if rate is not None), default=None)
     bits, since = 0, from_ns
     for at_ns, _, where, rate in (*changes, (to_ns, 0, None, None)):
         until = min(max(at_ns, since), to_ns)

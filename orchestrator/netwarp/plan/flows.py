@@ -30,6 +30,7 @@ TCP_BYTES, SCTP_BYTES, CHUNK_BYTES = 20, 12, 16
 TIMESTAMP_BYTES = 12
 """Of TCP's timestamps with their padding in every segment (RFC 7323); Linux sends them unless a sysctl says no."""
 TIMESTAMPS = "net.ipv4.tcp_timestamps"
+SCALING = "net.ipv4.tcp_window_scaling"
 LEAST_MTU_BYTES = {"tcp": 88, "sctp": 512, "mptcp": 576, "udp": 68, "quic": 1248, "icmp": 68}
 """tcp: no segment gets smaller than TCP_MIN_SND_MSS, 48 B (net/tcp.h); sctp: SCTP_DEFAULT_MINSEGMENT
 (net/sctp/constants.h), at 256 B no association comes about; mptcp: smaller ones were not tried;
@@ -107,6 +108,7 @@ class Flows:
             for role in ("sender", "receiver")
         }
         self._check_mss(options, protocol, routes, reader)
+        self._check_clamp(options["receiver"], (sender, receiver), reader)
         if options["sender"].get("initial_window_packets") == RFC3390:
             segment = self._segment_bytes(sender, receiver, options, routes)
             options["sender"]["initial_window_packets"] = rfc3390_window_packets(segment)
@@ -300,6 +302,14 @@ class Flows:
             item = reader.item.get(role, "mss")
             if isinstance(mss, int) and mss > largest and item is not None:
                 self._problems.add(item, f'{mss} B and its headers exceed the MTU of {mtu} B; at most "{largest} B"')
+
+    def _check_clamp(self, receiver: Mapping[str, OptionValue], ends: Sequence[str], reader: Reader) -> None:
+        """Reports a clamp that no window can express (apps/traffic/window_clamp.c)."""
+        item = reader.item.get("receiver", "window_clamp")
+        unscaled = [node for node in ends if self._nodes[node].sysctls.get(SCALING) == "0"]
+        if item is not None and "window_clamp_bytes" in receiver and unscaled:
+            said = f'needs window scaling, which "{unscaled[0]}" has off ({SCALING}); use rcvbuf on the receiver'
+            self._problems.add(item, said)
 
     def _segment_bytes(
         self,

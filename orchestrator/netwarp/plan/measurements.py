@@ -34,8 +34,8 @@ def read_measure(top: Item, links: Sequence[Link], duration_ns: int, problems: P
             problems.add(place, f'there is no link "{name[:60]}"{nearest(name, [*whole, *there])}')
         wanted += whole.get(name, [name])
     fair = Reader(item.get("fair") or item.with_value({}), FAIR, problems)
-    hold = fair.whole("for") if fair.has("for") else FAIR_HOLD_NS
     window = reader.whole("windows") if reader.has("windows") else WINDOW_NS
+    hold = fair.whole("for") if fair.has("for") else max(FAIR_HOLD_NS, window or 0)
     if hold is not None and window is not None and hold < window:
         fair.problem("for", 'is shorter than a window; for example { windows = "1 s", fair = { for = "2 s" } }')
     span = Reader(item.get("span") or item.with_value({}), SPAN, problems)

@@ -17,7 +17,7 @@ from pathlib import Path
 from ..core.checkout import CHECKOUT
 from ..core.errors import StoreError
 from ..core.numbers import fixed, given, percent
-from ..core.types import Agent, Cell, Check, Flow, Outcome
+from ..core.types import FAULTS, Agent, Cell, Check, Flow, Outcome
 from ..store import app_records as app
 from ..store import console
 from ..store import init_records as init
@@ -36,6 +36,11 @@ FRAGMENT = CHECKOUT / "kernel" / "fragment.config"
 _CONGESTION = re.compile(r"TCP_CONGESTION: No such file or directory: (\S+)")
 _BUILT_IN = re.compile(r"^CONFIG_TCP_CONG_([A-Z]+)=y$", re.MULTILINE)
 CLAMP = "window_clamp_bytes"
+_REFUSED = (
+    "connect: Network is unreachable", "connect: No route to host", "connect: Connection refused",
+    "connect: Connection reset", "bind: Cannot assign requested address",
+)  # fmt: skip
+"""What an app says where a link, a host or an address is gone when it connects."""
 _LATE = "connect: Connection timed out: not connected "
 
 
@@ -201,13 +206,15 @@ def _exits_verdict(cell: Cell, directory: CellDir, records: list[init.InitRecord
 
 
 def never_connected(cell: Cell, directory: CellDir, name: str) -> bool:
-    """True if all that was wrong with an app is that nothing answered its connection before its stop or its deadline:
-    that is the network's doing, and a result.
+    """True if all that was wrong with an app is that nothing answered its connection before its stop or its deadline,
+    or, in a cell with faults or firewalls, that the network refused it: that is the network's doing, and a result.
     """
+    disturbed = any(event.action in FAULTS for event in cell.timeline) or any(link.firewall for link in cell.links)
+    results = (_LATE, *_REFUSED) if disturbed else (_LATE,)
     flows = processes(cell).get(name, (name,))
     errors = [last(app_records_left(directory, flow, "error"), app.Error) for flow in flows]
     there = [error for error in errors if error is not None]
-    return bool(there) and all(error.message.startswith(_LATE) for error in there)
+    return bool(there) and all(error.message.startswith(results) for error in there)
 
 
 def _killed_by_the_spec(agent: Agent, exited: init.Exit) -> bool:
@@ -311,7 +318,9 @@ def check_times(cell: Cell, directory: CellDir, records: list[init.InitRecord], 
             due_ns = program_start_ns(cell, flow)
             spawned = [late_ns for step, late_ns in begun if step.verb == "spawn" and step.at_ns == due_ns]
             late = max(spawned, key=abs, default=0)
-            checks.append(Check(f"start of {flow.name}", abs(late) <= tolerance_ns, f"{late} ns late"))
+            at_once = [other for other in cell.flows if other.start_ns == flow.start_ns]
+            bound_ns = tolerance_ns * len(at_once)
+            checks.append(Check(f"start of {flow.name}", abs(late) <= bound_ns, f"{late} ns late"))
             continue
         start = last(app_records_left(directory, f"{flow.name}.{flow.opener}", "start"), app.Start)
         if start is not None:

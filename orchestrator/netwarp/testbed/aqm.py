@@ -124,6 +124,14 @@ class AqmQdisc(QdiscStage, frozen=True):
             return self
         return AqmQdisc(self.kind, self.values | {"update_us": shown.values["update_us"]})
 
+    def as_adapted(self, shown: AqmQdisc) -> AqmQdisc:
+        """This qdisc with the probability of the one shown, where RED adapts it by itself (sch_red.c:
+        red_adaptative_algo: between 1 % and 50 %).
+        """
+        if self.kind != "red" or not self.values["flags"] & _RED_ADAPTIVE:
+            return self
+        return AqmQdisc(self.kind, self.values | {"max_p": shown.values.get("max_p", 0)}, self.idle_table)
+
     def remark(self) -> str:
         """RED's idle table, weight and probability as a comment: tc(8) computes them from other numbers."""
         return f"# {self.values}" if self.kind == "red" else ""

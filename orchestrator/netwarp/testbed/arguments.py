@@ -102,7 +102,10 @@ def receiver_arguments(flow: Flow, layout: Layout, token: int, t0_file: str = ""
         addresses = []
     for address in addresses:
         arguments += ["--bind", address]
-    for address in sender_addresses(flow, layout):
+    peers = dict.fromkeys(sender_addresses(flow, layout))
+    if flow.sender_options.get("any_address"):  # its kernel names every address of the host
+        peers |= dict.fromkeys(each.ip for each in layout.interfaces() if each.node == flow.sender and each.ip)
+    for address in peers:
         arguments += ["--peer", address]
     arguments += ["--again"] if again else []
     if flow.reverse is not msgspec.UNSET:

@@ -261,7 +261,7 @@ def _check_qdiscs(name: str, expected: list[ExpectedQdisc], qdiscs: list[Qdisc])
             )
         asked = want.stage.as_shown()
         if isinstance(asked, AqmQdisc) and got.aqm is not None:
-            asked = asked.in_ticks_of(got.aqm)
+            asked = asked.in_ticks_of(got.aqm).as_adapted(got.aqm)
         yield _same(what, (want.parent, asked), (got.parent, shown))
     for ifindex, handle in unmatched:
         yield Check(f"qdiscs of {name}", False, f"unexpected qdisc {handle:x}: on interface {ifindex}")

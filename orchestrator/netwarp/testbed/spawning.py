@@ -20,7 +20,7 @@ and T0.
 SPAWN_NS = 20_000
 """In no less virtual time a sender is spawned (14 reads of the clock)."""
 LOAD_NS = 200_000
-"""In no less virtual time a program of QUIC is loaded and has sent its first packet."""
+"""In no less virtual time a program is loaded and has sent its first packet."""
 
 
 def spawn(
@@ -59,15 +59,13 @@ def spawn(
 
 def program_start_ns(cell: Cell, flow: Flow) -> int:
     """When the program of a flow that connects is started. To load one takes a guest's one CPU some 50 to 100 us, in
-    which no other begins anything (ngtcp2's client, by 256 ns at each read of the clock): one of QUIC is started behind
-    what else begins at that instant, netwarp's own flows first.
+    which no other begins anything (ngtcp2's client, by 256 ns at each read of the clock): a program is started behind
+    what else begins at that instant, netwarp's own flows first, then the programs in the order of the spec.
     """
-    if flow.protocol != "quic":
-        return flow.start_ns
     at_once = [other for other in cell.flows if other.start_ns == flow.start_ns]
     before = sum(other.program is None for other in at_once)
-    quic = [other.name for other in at_once if other.protocol == "quic"]
-    return flow.start_ns + before * SPAWN_NS + quic.index(flow.name) * LOAD_NS
+    programs = [other.name for other in at_once if other.program is not None]
+    return flow.start_ns + before * SPAWN_NS + programs.index(flow.name) * LOAD_NS
 
 
 def sender_steps(

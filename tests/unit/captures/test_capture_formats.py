@@ -15,6 +15,7 @@ import zstandard
 from netwarp.captures import read_captures
 from netwarp.core.errors import CaptureError
 from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
 from support.captures import (
     NS,
     US,
@@ -221,5 +222,14 @@ def test_checksums(tmp_path: Path) -> None:
     file = pcap([(T, bytes(left)), (T + 1, bytes(bad))])
     assert read(tmp_path, file, checksums=True).packets["marks"].tolist() == [32, 32]
     assert read(tmp_path, file, checksums=True, unfinished=True).packets["marks"].tolist() == [0, 32]
+    # UDP (RFC 768; 0 is none over IPv4) and the IPv4 header itself (RFC 791 3.1): no host takes either
+    datagram = bytes(Ether() / IP(src="10.0.0.1", dst="10.0.0.2") / UDP(sport=1, dport=2) / b"0123456789")
+    for flipped, wanted in ((None, 0), (len(datagram) - 1, 1), (14 + 8, 1), (14 + 1, 1)):
+        frame = bytearray(datagram)
+        if flipped is not None:
+            frame[flipped] ^= 1
+        assert read(tmp_path, pcap([(T, bytes(frame))]), checksums=True).sources["bad_checksum"].tolist() == [wanted]
+    without = datagram[:40] + b"\0\0" + datagram[42:-1] + b"x"
+    assert read(tmp_path, pcap([(T, without)]), checksums=True).sources["bad_checksum"].tolist() == [0]
     zero_crc = read(tmp_path, pcap([(T, sctp(1, data_chunk(1)))]), checksums=True)
     assert zero_crc.sources["bad_checksum"].tolist() == [1]

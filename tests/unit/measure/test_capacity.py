@@ -9,14 +9,17 @@ import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 from netwarp.core.types import Cell
+from netwarp.experiment import load_spec
 from netwarp.measure.capacity import GRAIN_NS, Arrivals, CellCapacity
 from netwarp.measure.passages import rate_bit_s, shapes_over_time
 from netwarp.measure.planned_paths import capacity_bit_s
+from netwarp.plan import make_plan
 from support.specs import BASE, cell_of, replaced
 
 S = 10**9
@@ -41,6 +44,19 @@ def test_it_is_the_mean_over_the_window() -> None:
     for window, mean in {(0, 10): 1.4e6, (2, 4): 3e6, (3, 5): 2e6, (5, 10): 1e6, (0, 1): 1e6}.items():
         assert capacity(cell, *window) == mean
     assert capacity(cell, 3, 3) is None
+
+
+def test_of_a_trace_it_is_the_rate_of_the_time_that_the_cell_lasts(tmp_path: Path) -> None:
+    """Not the mean of the whole trace, which a short cell does not reach."""
+    (tmp_path / "steps.csv").write_text("time,rate\n0 s,2 Mbit/s\n20 s,500 kbit/s\n60 s,2 Mbit/s\n")
+    back = 'backward = { rate = "1 Mbit/s", queue = "50 packets" }\n'
+    traced = back + 'forward = { trace = "steps.csv", queue = "50 packets" }\n'
+    text = BASE.replace('rate = "1 Mbit/s"\nqueue = "50 packets"\n', traced)
+    text = text.replace('duration = "10 s"', 'duration = "{length}"\nparameter.length = "10 s"')
+    (tmp_path / "spec.toml").write_text(text)
+    for length, mean in (("10 s", 2e6), ("40 s", 1.25e6)):
+        (cell,) = make_plan(load_spec(tmp_path / "spec.toml", sets={"length": length})).cells
+        assert capacity(cell, 0, float(length.split()[0])) == mean
 
 
 def test_a_link_has_the_mean_of_its_own_rate() -> None:

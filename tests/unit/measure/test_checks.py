@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 import zstandard
 from netwarp.core.link_types import Link
 from netwarp.core.types import CapturePoint
+from netwarp.measure.checks import datagrams_check, payload_check
 from netwarp.store.app_records import Options, Summary
 from netwarp.store.init_records import Capture as CaptureRecord
 from netwarp.store.init_records import Proc, read_init_log
@@ -236,3 +239,20 @@ def test_bytes_handed_over_equal_bytes_sent(name: str, tmp_path: Path) -> None:
     ):
         taken(root, wire + off, close, reason, status)
         assert ("sent ftp" not in derive(cell, root).failed()) is right, (off, close, reason)
+
+
+@pytest.mark.parametrize(("read", "gone_ns", "ok"), [
+    (300, None, True), (200, None, False), (200, 25, True), (100, 25, False), (300, 25, True), (400, 25, False),
+])  # fmt: skip
+def test_what_comes_for_an_address_that_is_removed_need_not_be_read(read: int, gone_ns: int | None, ok: bool) -> None:
+    """A host does not take packets for an address that it has no more, though they arrive."""
+    flow = make_cell("tcp").flows[0]
+    summary: Any = Summary(t_ns=99, reason="terminated", status=0, unique_bytes=read)
+    delivery: Any = SimpleNamespace(payload_bytes=np.array([100, 100, 100]), delivery_ns=np.array([10, 20, 30]))
+    checks = {each.check: each.ok for each in payload_check(flow, delivery, 300, [summary], 0, gone_ns)}
+    assert checks[f"payload {flow.name}"] is ok
+    arrived = SimpleNamespace(payload_bytes=delivery.payload_bytes, first=np.ones(3, bool), t_ns=delivery.delivery_ns)
+    datagrams: Any = SimpleNamespace(arrived=arrived, sent=SimpleNamespace(payload_bytes=delivery.payload_bytes))
+    sent: Any = Summary(t_ns=99, reason="stop", status=0, sent_bytes=300)
+    checks = {each.check: each.ok for each in datagrams_check(flow, datagrams, [sent], [summary], gone_ns)}
+    assert checks[f"payload {flow.name}"] is ok

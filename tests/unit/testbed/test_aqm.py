@@ -113,6 +113,18 @@ def test_pie_updates_in_whole_ticks_of_the_kernel(asked_us: int, shown_us: int, 
     assert (asked.in_ticks_of(shown) == shown) is the_same
 
 
+@pytest.mark.parametrize(("more", "the_same"), [(", adaptive = true", True), ("", False)])
+def test_red_that_adapts_may_have_another_probability_at_the_end(more: str, the_same: bool) -> None:
+    """sch_red.c: red_adaptative_algo moves max_p every half second, so the last dump has what it is by then."""
+    red = f'aqm = {{ kind = "red", min = "5 packets", max = "15 packets"{more} }}'
+    stage = aqm_stage(cell_of(with_aqm(red)).links[0].forward, 1500)
+    asked = AqmQdisc("red", stage.values, stage.idle_table)
+    shown = AqmQdisc("red", stage.values | {"max_p": stage.values["max_p"] // 2}, stage.idle_table)
+    assert (asked.as_adapted(shown) == shown) is the_same
+    other = AqmQdisc("red", shown.values | {"min_bytes": 1}, stage.idle_table)
+    assert asked.as_adapted(other) != other
+
+
 def test_counters_of_a_cut_link_are_no_part_of_a_sum() -> None:
     cell = cell_of(with_aqm(OTHERS["codel"]))
     link = cell.links[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from netwarp.core.types import Cell
 from netwarp.testbed.compile import Clock, compile_cell
-from netwarp.testbed.spawning import LEAD_NS, SPAWN_NS
+from netwarp.testbed.spawning import LEAD_NS, LOAD_NS, SPAWN_NS, program_start_ns
 from support.specs import BASE, cell_of
 
 MS = 10**6
@@ -36,3 +36,17 @@ def test_no_sender_of_a_group_is_spawned_as_another_flow_starts_or_stops() -> No
 def test_flows_that_are_no_group_are_spawned_when_they_were() -> None:
     text = BASE + 'start = "2 s"\n[flow.g]\nlike = "f"\nstart = "1.5 s"\n'
     assert spawned(cell_of(text)) == {"f": 1500 * MS, "g": 1000 * MS}
+
+
+def test_programs_begin_behind_what_else_begins_at_that_instant() -> None:
+    """To load a program takes the guest's one CPU: flows that begin meanwhile would be late, and the cell INVALID."""
+    ping = 'from = "a"\nto = "b"\nprotocol = "icmp"\npaths = ["p1"]\nprogram = "ping"\n'
+    other = ping.replace("icmp", "tcp").replace('"ping"', '{ sender = ["x"] }')
+    first = f'{BASE}start = "1 s"\n'
+    text = f'{first}[flow.g]\nlike = "f"\n[flow.one]\n{ping}start = "1 s"\n[flow.two]\n{other}start = "1 s"\n'
+    flows = {flow.name: flow for flow in cell_of(text).flows}
+    cell = cell_of(text)
+    assert program_start_ns(cell, flows["one"]) == 1000 * MS + 2 * SPAWN_NS
+    assert program_start_ns(cell, flows["two"]) == 1000 * MS + 2 * SPAWN_NS + LOAD_NS
+    alone = cell_of(f'{BASE}start = "1 s"\n[flow.one]\n{ping}start = "2 s"\n')
+    assert program_start_ns(alone, alone.flows[1]) == 2000 * MS

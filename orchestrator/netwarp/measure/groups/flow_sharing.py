@@ -9,17 +9,22 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ...captures.time_spans import bytes_in
-from ..flow_packets import FlowPackets
 from ..observation import FlowObservation, goodput_known
 
 
-def _rate_bit_s(receiver: FlowPackets | None, from_ns: int, to_ns: int, *, goodput: bool) -> float | None:
+def _rate_bit_s(flow: FlowObservation, from_ns: int, to_ns: int, *, goodput: bool) -> float | None:
     """Goodput or throughput in (from, to]; None if the span is empty or there is no capture."""
-    if receiver is None or to_ns <= from_ns:
+    if to_ns <= from_ns:
         return None
-    data = receiver.data
-    amount = data.new_bytes if goodput else data.ip_bytes
-    return bytes_in(data.t_ns, amount, from_ns, to_ns) * 8e9 / (to_ns - from_ns)
+    if flow.datagrams is not None:  # netwarp's own UDP: a datagram is new once
+        arrived = flow.datagrams.arrived
+        t_ns, amount = arrived.t_ns, np.where(arrived.first, arrived.payload_bytes, 0) if goodput else arrived.ip_bytes
+    elif flow.receiver is not None:
+        data = flow.receiver.data
+        t_ns, amount = data.t_ns, data.new_bytes if goodput else data.ip_bytes
+    else:
+        return None
+    return bytes_in(t_ns, amount, from_ns, to_ns) * 8e9 / (to_ns - from_ns)
 
 
 def flow_sharing_metrics(
@@ -39,13 +44,13 @@ def flow_sharing_metrics(
     if len(flows) < 2 or len(begun) < len(flows) or len(known) < len(flows) or known[0] <= max(begun):
         return nothing, {}
     since, first, second = max(begun), known[0], known[1]
-    rates = {name: _rate_bit_s(flow.receiver, since, first, goodput=goodput) for name, flow in flows.items()}
+    rates = {name: _rate_bit_s(flow, since, first, goodput=goodput) for name, flow in flows.items()}
     total = sum(rate for rate in rates.values() if rate is not None)
     metrics: dict[str, dict[str, float | None]] = {}
     for name, flow in flows.items():
         rate, end = rates[name], ends[name]
         goes_on = end is not None and end > first
-        after = _rate_bit_s(flow.receiver, first, second, goodput=goodput) if goes_on else None
+        after = _rate_bit_s(flow, first, second, goodput=goodput) if goes_on else None
         metrics[name] = {
             "goodput_all_run_bit_s": rate if goodput else None,
             "share_all_run_ratio": rate / total if rate is not None and total else None,
@@ -64,8 +69,8 @@ def span_metrics(
     throughput, and goodputs have no value. Jain's index is of the flows that run all the time: others are not starved.
     """
     goodput = goodput_known(flows.values())
-    wire = {name: _rate_bit_s(flow.receiver, from_ns, to_ns, goodput=False) for name, flow in flows.items()}
-    rates = {name: _rate_bit_s(flow.receiver, from_ns, to_ns, goodput=goodput) for name, flow in flows.items()}
+    wire = {name: _rate_bit_s(flow, from_ns, to_ns, goodput=False) for name, flow in flows.items()}
+    rates = {name: _rate_bit_s(flow, from_ns, to_ns, goodput=goodput) for name, flow in flows.items()}
     total = sum(rate for rate in rates.values() if rate is not None)
     metrics = {
         name: {
