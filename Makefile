@@ -58,7 +58,7 @@ $(READY): requirements.lock pyproject.toml | packages
 	@.venv/bin/python -m compileall -q orchestrator
 	@printf %s "$(CURDIR)" > $@
 
-$(DEV_READY) chaos determinism bisect-test test-ready lint format: KINDS += test
+$(DEV_READY) chaos fuzz-studies determinism bisect-test test-ready lint format: KINDS += test
 test-ready android android-apps: KINDS += android
 
 $(DEV_READY): requirements-dev.lock $(READY) | test-packages
@@ -125,6 +125,9 @@ test: test-ready ##tests every test (ARGS='-k NAME' chooses)
 
 chaos: setup $(DEV_READY) ##tests kill -9 of everything at random moments, 100 times (ARGS='--kills N --seed N --backends virtual,guest,netns,dask')
 	@PYTHONPATH=tests .venv/bin/python -m support.chaos $(ARGS)
+
+fuzz-studies: setup $(DEV_READY) ##tests drawn experiments, each number held against an oracle (ARGS='--studies N --seed N --shrink')
+	@PYTHONPATH=tests .venv/bin/python -m studies $(ARGS)
 
 determinism: setup $(DEV_READY) ##tests equal cells in unlike directories, under load, stopped: the first packet that differs (ARGS='--cells N --seed N')
 	@PYTHONPATH=tests .venv/bin/python -m support.determinism $(ARGS)
@@ -193,4 +196,4 @@ clean: ##upkeep remove what was built in the checkout (not results, not the cach
 	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: harm referee wheels anywhere papers programs help setup packages test-packages android-packages android-apps moved kernel apps doctor chaos determinism calibrate bench bench-analysis test test-ready fuzz fuzz-examples lab lab-test lab-down bare lint format lock clean $(EXPERIMENTS)
+.PHONY: fuzz-studies harm referee wheels anywhere papers programs help setup packages test-packages android-packages android-apps moved kernel apps doctor chaos determinism calibrate bench bench-analysis test test-ready fuzz fuzz-examples lab lab-test lab-down bare lint format lock clean $(EXPERIMENTS)
