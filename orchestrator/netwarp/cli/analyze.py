@@ -62,6 +62,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--parquet", action="store_true", help="RUN_DIR: write the tables as Parquet too (needs polars)"
     )
+    parser.add_argument(
+        "--with-invalid", action="store_true",
+        help="RUN_DIR: write the numbers of INVALID cells to tables/invalid.csv, apart from all others, each with the "
+        "reason",
+    )  # fmt: skip
     parser.set_defaults(run=run_analyze)
 
 
@@ -72,7 +77,9 @@ def run_analyze(args: argparse.Namespace) -> int:
         from ..store.run_dir import RunDir
 
         if RunDir(args.paths[0]).plan.is_file():
-            return _run_directory(args.paths[0], args.spec, args.jobs, args.parquet)
+            return _run_directory(args.paths[0], args.spec, args.jobs, args.parquet, with_invalid=args.with_invalid)
+    if args.with_invalid:
+        raise SpecError(f"--with-invalid: is of a run's cells, and {args.paths[0]} is no run directory")
     if args.parquet:
         raise SpecError(f"--parquet: writes the tables of a run, and {args.paths[0]} is no run directory")
     if args.spec:
@@ -182,11 +189,14 @@ def _json_lines(values: Sequence[Any], between: bytes) -> bytes:
     return msgspec.json.Encoder().encode_lines(values).rstrip(b"\n").replace(b"\n", between)
 
 
-def _run_directory(root: Path, spec: Path | None, jobs: int | None, parquet: bool) -> int:
+def _run_directory(root: Path, spec: Path | None, jobs: int | None, parquet: bool, *, with_invalid: bool) -> int:
     from ..engine.analysis import analyze
-    from .summary import print_summary
+    from ..engine.invalid_cells import write_invalid
+    from .summary import invalid_lines, print_summary
 
     analyzed = analyze(root, spec=spec, jobs=jobs, parquet=parquet)
+    if with_invalid:
+        print("\n".join(invalid_lines(analyzed.run, write_invalid(analyzed.run))))
     print_summary(analyzed.run)
     if analyzed.missing:
         _say_missing(analyzed.missing)

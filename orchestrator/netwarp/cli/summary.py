@@ -15,14 +15,21 @@ from ..core.numbers import fixed, with_unit
 from ..core.outputs import Answer
 from ..core.types import Outcome
 from ..core.units import counted
+from ..engine.invalid_cells import InvalidCell
 from ..engine.run_directory import Run
 from ..plan.notes import notes
 from ..plan.types import Plan
 from ..present.answer_words import sentences
 from ..present.claim_blocks import Statement, statements
-from ..present.conclusions import answer, claim_grid, key_numbers, verdict_words
+from ..present.conclusions import (
+    answer,
+    broken_flows,
+    claim_grid,
+    key_numbers,
+    verdict_words,
+)
 from ..present.result_tables import Grid, GridField, Number, make_grid
-from ..present.run_data import read_run
+from ..present.run_data import metric_names, read_run
 from ..present.run_summary import robustness
 from ..present.style import VERDICTS
 from ..results import Results
@@ -44,6 +51,8 @@ def print_summary(run: Run) -> None:
     console = plain_console()
     virtual_s = sum(outcome.virtual_s or 0.0 for outcome in results.outcomes.values())
     console.print(f"\n{plan.title}", style="bold")
+    for line in _broken(results):
+        console.print(f"ended badly: {line}", style="bold")
     data = read_run(directory, plan, results.units)
     claims = statements(data)
     if claims:
@@ -78,6 +87,27 @@ def print_summary(run: Run) -> None:
     if run.page is not None:
         print(f"report: {run.page.resolve()}")
     print(directory.root)
+
+
+def _broken(results: Results) -> tuple[str, ...]:
+    """The flows that ended badly: no number says so by itself."""
+    every = (one for cell in results.by_cell.values() if results.completed(cell.cell_id) for one in cell)
+    return broken_flows((one.cell_id, one.flow, one.metric, one.value) for one in every)
+
+
+def invalid_lines(run: Run, cells: Sequence[InvalidCell]) -> Iterator[str]:
+    """The key numbers of INVALID cells, each under the reason why no table has them."""
+    if not cells:
+        yield "No cell is INVALID."
+        return
+    yield "INVALID cells: a self-check failed, and what it says may be wrong of any number. No other table has these."
+    units = {each.metric: each.unit for cell in cells for each in cell.measurements}
+    for cell in cells[:SHOWN_FAILURES]:
+        yield f"  INVALID {cell.cell_id}: {cell.reason}"
+        measured = ((one.flow, one.metric, one.value) for one in cell.measurements)
+        for line in key_numbers(1, measured, metric_names(run.plan, units), {}):
+            yield f"    (not to be relied on) {line}"
+    yield f"all of their numbers: {run.directory.tables / 'invalid.csv'}"
 
 
 def _print_answer(console: Console, plan: Plan, answer: Answer, rows: list[dict[str, str]], *, where: str) -> None:

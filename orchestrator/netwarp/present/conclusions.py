@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ..core.errors import SpecError
 from ..core.metrics.catalogue import HEADLINE
-from ..core.numbers import MINUS, decimals, fixed, given, scale
+from ..core.numbers import MINUS, decimals, fixed, given, scale, with_unit
 from ..core.outputs import Placeholder, placeholders
 from ..core.units import counted
 from ..plan.types import Outputs
@@ -192,6 +192,37 @@ def verdict_words(verdicts: Counter[str]) -> str:
     """ "2 hold, 1 does not hold"."""
     names = [*VERDICT_WORDS, *(name for name in verdicts if name not in VERDICT_WORDS)]
     return ", ".join(verdict_counted(name, verdicts[name]) for name in names if verdicts[name])
+
+
+OF_BREAKS = ("broken_connections", "gave_up_s", "undelivered_bytes", "setup_time_s")
+"""What the sentence of a flow that ended badly is made of."""
+SHOWN_BROKEN = 5
+
+
+def broken_flows(measured: Iterable[tuple[str, str, str, float | None]]) -> tuple[str, ...]:
+    """A sentence for each flow whose connection ended before its own end: "dies gave up after 12.4 s, 1.9 MB not
+    delivered (in 2 of 6 cells; the first)". measured: (cell, flow, metric, value) of all that completed.
+    """
+    flows: dict[str, dict[str, dict[str, float | None]]] = {}
+    for cell, flow, metric, value in measured:
+        if metric in OF_BREAKS:
+            flows.setdefault(flow, {}).setdefault(cell, {})[metric] = value
+    sentences = []
+    for flow, cells in flows.items():
+        broken = [metrics for metrics in cells.values() if metrics.get("broken_connections")]
+        if not broken:
+            continue
+        first = broken[0]
+        gave_up, missing = first.get("gave_up_s"), first.get("undelivered_bytes")
+        never = first.get("setup_time_s") is None
+        how = f"gave up after {with_unit(gave_up, 's')}" if gave_up is not None else "was cut off before its end"
+        how = "was never answered" if never else how
+        lost = f", {with_unit(missing, 'bytes')} not delivered" if missing else ""
+        share = "" if len(cells) == 1 else f" (in {len(broken)} of {counted(len(cells), 'cell')}; the first)"
+        sentences.append(f"{flow} {how}{lost}{share}")
+    more = len(sentences) - SHOWN_BROKEN
+    said = f"{counted(more, 'more flow')} ended badly (metric broken_connections)"
+    return (*sentences[:SHOWN_BROKEN], *([said] if more > 0 else []))
 
 
 SHOWN = 3

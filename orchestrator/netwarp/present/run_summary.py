@@ -15,7 +15,7 @@ from ..plan.make import BASE, ROBUSTNESS
 from ..plan.notes import notes
 from ..store.conclusion import tables_digest
 from .claim_blocks import Statement
-from .conclusions import answer, claim_grid, counts, distances, key_numbers, verdict_words
+from .conclusions import answer, broken_flows, claim_grid, counts, distances, key_numbers, verdict_words
 from .result_tables import Grid
 from .run_data import CellResult, RunData
 from .style import OUTCOMES, VERDICTS
@@ -37,7 +37,7 @@ def summarise(data: RunData, grids: Sequence[Grid], claims: Sequence[Statement],
         "answer": first_sentence(data, claims),
         "grid": claim_grid(data.plan, claims),
         "conclusion": data.conclusion,
-        "warnings": (*_cells(data.cells), *_part(data), *_older(data)),
+        "warnings": (*_broken(data), *_cells(data.cells), *_part(data), *_older(data)),
         "trust": _trust(data, checks),
         "columns": _columns(data, claims),
         "counted": (*_claims(data, claims), *filter(None, [distances(claims)]), *_comparisons(data, grids)),
@@ -112,6 +112,13 @@ def _part(data: RunData) -> tuple[str, ...]:
     if changed := data.manifest.sets:
         sentences.append(f"The command line changed the spec (titles may not show it): {', '.join(changed)}.")
     return tuple(sentences)
+
+
+def _broken(data: RunData) -> tuple[str, ...]:
+    """The flows that ended badly, which no number says by itself."""
+    done = [result.id for result in data.cells if result.outcome == COMPLETED]
+    every = ((cell_id, *one) for cell_id in done for one in data.measured.get(cell_id, ()))
+    return tuple(f"Ended badly: {line}." for line in broken_flows(every))
 
 
 def _key(data: RunData) -> Iterator[str]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import netwarp
 import pytest
 from netwarp import Experiment
+from netwarp.cli import main
+from netwarp.store import compressed
 
 Numbers = dict[tuple[str, str], float | None]
 
@@ -176,3 +179,34 @@ def test_a_dead_flow_is_not_fast(studied: Callable[[Experiment], netwarp.Run]) -
     assert (found["dies", "undelivered_bytes"] or 0) > 1e6
     assert (found["dies", "goodput_bit_s"] or 0) < (found["lives", "goodput_bit_s"] or 0)
     assert found["dies", "outage_s"] is None
+
+
+def test_an_invalid_cells_numbers_can_be_looked_at_and_are_in_no_table(
+    kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The receiving program's count is altered, as if the wire and it did not agree."""
+    monkeypatch.setenv("NETWARP_KERNEL", str(kernel))
+    s = Experiment("unsure", duration="3 s")
+    a, b = s.host("a"), s.host("b")
+    p = s.link("p", a, b, rate="10 Mbit/s", queue="50 packets", rtt="40 ms")
+    s.flow("f", a, b, protocol="tcp", paths=[p])
+    s.factor("rate", ["10 Mbit/s", "1 Mbit/s"], sets=p.rate)
+    run = s.run(out=tmp_path / "run", backend="virtual")
+    good, bad = (cell["cell_id"] for cell in run.table("cells"))
+    output = run.directory.cell(str(bad)).apps / "f.receiver.ndjson"
+    text = compressed.read(output).decode()
+    compressed.packed(output).unlink(missing_ok=True)
+    output.write_text(re.sub(r'"unique_bytes":\d+', '"unique_bytes":1', text))
+    assert main(["analyze", str(run.path), "--with-invalid"]) == 1
+    said = capsys.readouterr().out
+    assert f"INVALID {bad}: payload f" in said and "(not to be relied on) f: goodput" in said
+    again = netwarp.open_run(run.path)
+    assert {row["cell_id"] for row in again.table("measurements")} == {good}
+    marked = again.table("invalid")
+    assert {row["cell_id"] for row in marked} == {bad}
+    assert all("payload f" in str(row["reason"]) for row in marked)
+    (goodput,) = [row["value"] for row in marked if (row["flow"], row["metric"]) == ("f", "goodput_bit_s")]
+    assert float(goodput or 0) == pytest.approx(0.96e6, rel=0.02)
+    netwarp.report(run.path)
+    script = (again.directory.report / "cells" / f"{bad}.js").read_text()
+    assert '"outcome": "INVALID"' in script.replace('":"', '": "') and "goodput_bit_s" in script

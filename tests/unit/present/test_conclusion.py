@@ -12,6 +12,7 @@ import netwarp
 import pytest
 from netwarp.core.lines import lines_text
 from netwarp.present.conclusion_words import conclusion_lines
+from netwarp.present.conclusions import broken_flows
 from netwarp.present.pages.build import make_report
 from netwarp.store.conclusion import Conclusion, Part, Sentence, read_conclusion, tables_digest, write_conclusion
 from netwarp.store.run_dir import RunDir
@@ -116,3 +117,29 @@ def test_every_command_that_makes_a_run_of_its_own_with_a_report_concludes() -> 
                 if "conclude" not in words and not no_report:
                     silent.append(f"{path.name}:{node.lineno}")
     assert (silent, said) == ([], 4)
+
+
+def test_flows_that_ended_badly_are_named_with_what_they_did_not_deliver() -> None:
+    def of(
+        cell: str, flow: str, broken: float, gave_up: float | None, missing: float, setup: float | None
+    ) -> list[tuple[str, str, str, float | None]]:
+        named = {
+            "broken_connections": broken, "gave_up_s": gave_up, "undelivered_bytes": missing, "setup_time_s": setup,
+            "goodput_bit_s": 1e6,
+        }  # fmt: skip
+        return [(cell, flow, name, value) for name, value in named.items()]
+
+    measured = [
+        *of("1", "dies", 0, None, 0, 0.04), *of("2", "dies", 1, 9.936, 2_448_000, 0.04),
+        *of("1", "well", 0, None, 0, 0.04), *of("2", "never", 1, None, 0, None),
+        *of("2", "reset", 1, None, 100, 0.04),
+    ]  # fmt: skip
+    assert broken_flows(measured) == (
+        "dies gave up after 9.936 s, 2.448 MB not delivered (in 1 of 2 cells; the first)",
+        "never was never answered",
+        "reset was cut off before its end, 100 bytes not delivered",
+    )
+    many = [row for number in range(9) for row in of("1", f"f{number}", 1, 1.0, 1, 0.04)]
+    assert broken_flows(many)[-1] == "4 more flows ended badly (metric broken_connections)"
+    assert len(broken_flows(many)) == 6
+    assert broken_flows([]) == ()

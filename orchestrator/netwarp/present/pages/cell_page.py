@@ -11,7 +11,7 @@ import msgspec
 
 from ...core.link_types import Link
 from ...core.numbers import DASH, SCALED, with_unit
-from ...core.types import Cell, Check
+from ...core.types import Cell, Check, Measurement, Outcome
 from ...core.units import Kind, Quantity, format_quantity
 from ...store import compressed
 from ...store.derived import CellSeries, Pages
@@ -19,7 +19,7 @@ from ...store.environment import Environment
 from ...store.packs import PackedPath
 from ...store.run_dir import CellDir, read_json
 from ..html import url
-from ..run_data import GROUP_ORDER, CellResult, RunData, unit_beside
+from ..run_data import GROUP_ORDER, CellResult, RunData, metric_names, unit_beside
 from ..series import compact_series
 from ..setup import in_words, losses, machines_view, others
 
@@ -56,7 +56,7 @@ def cell_view(data: RunData, result: CellResult) -> CellView:
         "console_tail": result.console_tail,
         "links": [row for link in cell.links for row in _link_rows(link)],
         "flows": [_flow(cell, number) for number in range(len(cell.flows))],
-        "measurements": _measurements(data, result.id),
+        "measurements": _measurements(data, result),
         "series": compact_series(series) if series else None,
         "pages": _pages(directory),
         "checks": checks,
@@ -131,11 +131,18 @@ def _flow(cell: Cell, number: int) -> dict[str, Any]:
     }
 
 
-def _measurements(data: RunData, cell_id: str) -> list[dict[str, Any]]:
-    """Every metric of the cell, as the tables have it. value: shown; exact: all digits."""
+def _measurements(data: RunData, result: CellResult) -> list[dict[str, Any]]:
+    """Every metric of the cell, as the tables have it; of an INVALID one, which no table has, as it was measured.
+    value: shown; exact: all digits.
+    """
     rows = []
-    for flow, name, value in data.measured.get(cell_id, ()):
-        metric = data.metrics[name]
+    measured, metrics = data.measured.get(result.id, ()), data.metrics
+    if result.outcome == Outcome.INVALID:
+        there: list[Measurement] = _optional(data.run.cell(result.id).measurements, list[Measurement]) or []
+        measured = [(one.flow, one.metric, one.value) for one in there]
+        metrics = metric_names(data.plan, {one.metric: one.unit for one in there})
+    for flow, name, value in measured:
+        metric = metrics[name]
         rows.append(
             {
                 "flow": flow,

@@ -200,7 +200,10 @@
     const rows = (list) => (wide ? [...new Set(list.map((one) => one.metric))].map(across) : list.map(row));
     const groups = [...new Set(there.map((one) => one.group))].map((group) => [group, rows(there.filter((one) => one.group === group))]);
     const numeric = heads.map((_, i) => i).filter((i) => i > (several ? 1 : 0));
-    return section("Measurements",
+    const unsure = [cell, other].filter((one) => one && one.outcome === "INVALID" && one.measurements.length);
+    return section(unsure.length ? "Measurements, not to be relied on" : "Measurements",
+      unsure.map((one) => h("p", { class: "note" }, h("span", { class: "badge unsure" }, h("span", { "aria-hidden": "true" }, "!"), " INVALID"),
+        ` A self-check of ${one === cell ? "this cell" : "the cell beside it"} failed (${one.reason}): its numbers are in no table.`)),
       there.length ? table("Measurements of this cell", heads, groups, numeric) : h("p", { class: "note" }, "None: only cells that completed are measured."),
       nothing.size > 0 && h("p", { class: "note" }, netwarp.counted(nothing.size, "other metric has", "other metrics have") + " nothing to measure in this cell (",
         h("a", { href: "../tables/measurements.csv" }, "measurements.csv"), " names them)."));
