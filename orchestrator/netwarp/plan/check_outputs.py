@@ -22,27 +22,20 @@ from ..core.outputs import (
     Levels,
     Table,
     TimeSeries,
-    matches,
 )
 from ..core.types import Cell
 from ..experiment import Problems, Spec
 from ..experiment.factors import ExperimentSpec
 from ..experiment.toml_positions import Item
 from .combine import Combination
+from .level_index import LevelIndex
 from .output_flows import OutputFlows
 
 Wanted = TypeVar("Wanted", Table, Figure, TimeSeries, Answer)
 
 
-class _Cells:
-    """The combinations of a spec, each with the experiments that have it."""
-
-    def __init__(self, everything: Sequence[tuple[Sequence[ExperimentSpec], Combination]]) -> None:
-        self._everything = [([experiment.name for experiment in asking], levels) for asking, levels in everything]
-
-    def where(self, selector: Levels) -> list[Combination]:
-        """The combinations that match a selector."""
-        return [levels for experiments, levels in self._everything if matches(levels, selector, experiments)]
+def _index(everything: Sequence[tuple[Sequence[ExperimentSpec], Combination]]) -> LevelIndex:
+    return LevelIndex([([experiment.name for experiment in asking], levels) for asking, levels in everything])
 
 
 ALONG_LEVELS = ("constant", "varies", "elasticity", "increasing", "decreasing")
@@ -60,19 +53,19 @@ def check_wanted(
     everything: each combination of levels with the experiments that have it.
     """
     compared: dict[str, list[tuple[str, Combination]]] = {}
-    cells = _Cells(everything)
+    cells = _index(everything)
     for table in spec.tables:
         _check_axes(spec, "table", table.name, table.axes, table.where, cells, problems)
     for figure in spec.figures:
         _check_axes(spec, "figure", figure.name, figure.axes, figure.where, cells, problems)
     shown = [("figure", output.name, output.where) for output in spec.time_series]
     for section, name, where in [*shown, *(("table", output.name, output.where) for output in spec.event_tables)]:
-        if not cells.where(where):
+        if not cells.count(where):
             problems.add(_selector_place(_place(spec, section, name, "")), _none(where))
     for answer in spec.answers:
         wheres = [(answer.where, "where"), *([(answer.cost.where, "cost")] if answer.cost else [])]
         for where, key in wheres:
-            if not cells.where(where):
+            if not cells.count(where):
                 place = _place(spec, "answer", answer.name, key)
                 problems.add(place, f"no cell fits its `{key}`: {_shown(where)}")
     for claim in spec.claims:
@@ -124,15 +117,15 @@ def _says_nothing(claim: Claim, a: Sequence[object], b: Sequence[object]) -> boo
 
 def claims_of(spec: Spec, everything: Sequence[tuple[Sequence[ExperimentSpec], Combination]]) -> tuple[Claim, ...]:
     """The claims of a spec, and their copies for the columns whose cells the plan has."""
-    cells = _Cells(everything)
+    cells = _index(everything)
     usual: Levels = {factor.name: (factor.usual,) for factor in spec.factors.values() if factor.usual}
 
     def fits_one(claim: Claim) -> bool:
-        fit = [len(cells.where(selector)) for _, selector in selectors(claim)]
+        fit = [cells.count(selector) for _, selector in selectors(claim)]
         return all(fit) if claim.of_schedules else all(number == 1 for number in fit)
 
     return tuple(
-        msgspec.structs.replace(claim, combinations=tuple(len(cells.where(selector)) for selector in claim.a))
+        msgspec.structs.replace(claim, combinations=tuple(cells.count(selector) for selector in claim.a))
         if claim.of_schedules
         else claim
         for claim in with_columns(spec.claims, spec.columns, usual, fits_one)
@@ -193,7 +186,7 @@ def _check_axes(
     name: str,
     axes: tuple[str, ...],
     where: Levels,
-    cells: _Cells,
+    cells: LevelIndex,
     problems: Problems,
 ) -> None:
     item = spec.document.get(section, name)
