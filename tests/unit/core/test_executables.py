@@ -42,6 +42,7 @@ def test_with_sbin_adds_only_what_is_not_there() -> None:
     assert with_sbin("") == "/usr/local/sbin:/usr/sbin:/sbin"
 
 
+@pytest.mark.slow
 def test_nothing_looks_in_path_alone() -> None:
     """shutil.which is asked by one function."""
     by = {str(path.relative_to(CHECKOUT)) for path, _, function in calls(CHECKOUT) if function.endswith("which")}

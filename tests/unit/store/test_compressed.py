@@ -60,6 +60,7 @@ def test_a_growing_file_has_the_bytes_of_a_whole_one(count: int, piece: int, tmp
     assert (tmp_path / "growing.zst").read_bytes() == (tmp_path / "whole.zst").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_growing_file_of_4_gib(tmp_path: Path) -> None:
     """Its length takes 8 bytes in the frame, not 4. (A file of zeros has no blocks on the disk.)"""
     count = 1 << 32
