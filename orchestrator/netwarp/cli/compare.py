@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )  # fmt: skip
     parser.add_argument("--no-tables", action="store_true", help="with --exact: compare the cells alone")
     parser.add_argument(
+        "--map", nargs=2, action="append", default=[], metavar=("FACTOR", "A=B"),
+        help="hold a level of A against another one of B, for example --map congestion reno=mine1 (several with commas "
+        "between); both may be of one run",
+    )  # fmt: skip
+    parser.add_argument(
         "--packets", action="store_true",
         help="equal packets of two kernels or seeds, without what a stack draws at random (initial numbers, tags, "
         "cookies, ports); exit with 1 where they are not",
@@ -68,6 +74,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run_compare(args: argparse.Namespace) -> int:
     """`netwarp compare`."""
+    if args.map and (args.packets or args.exact):
+        raise SpecError("--map compares numbers by levels: leave out --packets and --exact")
     if args.packets:
         return _run_packets(args)
     if args.exact:
@@ -80,7 +88,8 @@ def run_compare(args: argparse.Namespace) -> int:
         from ..present.captures.page_sections import claim_page
 
         claim_page(args.html)
-    compared = compare_runs(args.a, args.b)
+    mapped = mapped_levels(args.map)
+    compared = compare_runs(args.a, args.b, mapped=mapped)
     numbers = compared.numbers
     assert numbers is not None
     if args.csv is not None:
@@ -92,10 +101,24 @@ def run_compare(args: argparse.Namespace) -> int:
     if args.json:
         print_json(as_json(compared, numbers))
     else:
+        for factor, pairs in mapped.items():
+            print(f"{factor}: {', '.join(f'{one} in A against {other} in B' for one, other in pairs.items())}")
         print_comparison(compared, numbers)
     if args.exit_code and numbers.empty:
         raise SpecError(NOTHING)
     return 1 if args.exit_code and numbers.differs else 0
+
+
+def mapped_levels(given: Sequence[Sequence[str]]) -> dict[str, dict[str, str]]:
+    """[["congestion", "reno=mine1,cubic=mine2"]] -> factor -> level of A -> level of B. Raises SpecError."""
+    mapped: dict[str, dict[str, str]] = {}
+    for factor, text in given:
+        for pair in text.split(","):
+            one, equals, other = (part.strip() for part in pair.partition("="))
+            if not (one and equals and other):
+                raise SpecError(f"--map {factor} {text}: wants A=B, for example --map congestion reno=mine1")
+            mapped.setdefault(factor, {})[one] = other
+    return mapped
 
 
 def as_json(compared: RunComparison, numbers: Comparison) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -27,7 +28,7 @@ from ..measure.cell import capture_digests
 from ..measure.cell_records import read_cell_records
 from ..measure.first_divergence import Divergence, first_divergence
 from ..plan.types import Plan
-from ..results.compared_numbers import Comparison, Levels, Moved, agree, compare, levels_of
+from ..results.compared_numbers import Comparison, Levels, MappedLevels, Moved, agree, compare, levels_of
 from ..results.run_comparison import DIGEST, CellPair, RunComparison, Side
 from ..sandbox.choose import lateness_s
 from ..sandbox.virtual import WALL_LATENESS_NS
@@ -62,15 +63,25 @@ LABELS = frozenset(("format", "spec", "experiment", "factors", "parameters", "me
 """Keys of a cell that name it or say what is computed from it; all others say what runs."""
 
 
-def compare_runs(a: str | Path, b: str | Path) -> RunComparison:
-    """What changed from one run directory to another. Raises StoreError, CaptureError."""
+def compare_runs(a: str | Path, b: str | Path, *, mapped: MappedLevels = MappingProxyType({})) -> RunComparison:
+    """What changed from one run directory to another. mapped: which levels of A are held against which of B
+    (compared_numbers.compare); both may be one run. Raises SpecError: a factor or level of it that a run does not have;
+    StoreError, CaptureError.
+    """
     first, second = open_run(a), open_run(b)
+    for run, name, of_b in ((first, "A", False), (second, "B", True)):
+        for factor, pairs in mapped.items():
+            levels = dict.fromkeys(cell.factors.get(factor, "-") for cell in run.plan.cells)
+            for level in pairs.values() if of_b else pairs:
+                if level not in levels:
+                    there = ", ".join(level for level in levels if level != "-") or "no such factor"
+                    raise SpecError(f"--map {factor}: run {name} has no level {level}; it has {there}")
     return RunComparison(
         side_of(first, "A"),
         side_of(second, "B"),
         made=_made(first.manifest, second.manifest) + _planned(first.plan, second.plan),
-        cells=tuple(compare_cells(first, second, words=False)),
-        numbers=compare(first.results, second.results, _lateness_s(first, second)),
+        cells=() if mapped else tuple(compare_cells(first, second, words=False)),
+        numbers=compare(first.results, second.results, _lateness_s(first, second), mapped),
     )
 
 

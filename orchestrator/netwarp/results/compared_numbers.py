@@ -34,12 +34,14 @@ test of random draws is given at least the p that shuffling them could have, so 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 import statistics
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 from ..core.metrics.catalogue import METRICS
@@ -68,6 +70,8 @@ Levels = tuple[tuple[str, str], ...]
 """(factor, level) pairs of a combination, without the factors that do not apply."""
 Key = frozenset[tuple[str, str]]
 """The same without an order: two specs may have their factors in different ones."""
+MappedLevels = Mapping[str, Mapping[str, str]]
+"""Factor -> level of A -> level of B."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,14 +206,34 @@ class Comparison:
         return Rows(name, (*factors, *columns), tuple(rows))
 
 
-def compare(a: Results, b: Results, lateness_s: float = 0.0) -> Comparison:
+def compare(a: Results, b: Results, lateness_s: float = 0.0, mapped: MappedLevels = MappingProxyType({})) -> Comparison:
     """What changed from run A to run B, by levels; cells need not have equal ids. Reads and writes no file.
 
     lateness_s: how late a start, a fault or a packet may be on the clock of these cells; 0: every difference counts.
+    mapped: cells of A with one of these levels of a factor are held against those of B with its counterpart, and no
+    others are compared; both may be of one run. Claims, which are of whole runs, are not compared then.
     """
-    numbers = [_changed(pair) for pair in _pairs(a, b, lateness_s)]
-    outcomes = _moved_outcomes(a, b)
-    return Comparison(_beyond_chance(numbers, "changed"), moved_verdicts(a, b), outcomes, lateness_s, bounded=False)
+    numbers = [_changed(pair) for pair in _pairs(a, b, lateness_s, mapped)]
+    outcomes = _moved_outcomes(a, b, mapped)
+    verdicts = () if mapped else moved_verdicts(a, b)
+    return Comparison(_beyond_chance(numbers, "changed"), verdicts, outcomes, lateness_s, bounded=False)
+
+
+def _in_a(cell: Cell, mapped: MappedLevels) -> Key | None:
+    """The levels of a cell of A; None: it is not compared."""
+    there = all(cell.factors.get(factor) in levels for factor, levels in mapped.items())
+    return frozenset(levels_of(cell)) if there else None
+
+
+def _in_b(cell: Cell, mapped: MappedLevels) -> Key | None:
+    """The levels of the cell of A with which a cell of B is compared; None: there is none."""
+    levels = dict(levels_of(cell))
+    for factor, pairs in mapped.items():
+        names = [one for one, other in pairs.items() if other == cell.factors.get(factor)]
+        if not names:
+            return None
+        levels[factor] = names[0]
+    return frozenset(levels.items())
 
 
 def agree(a: Results, b: Results, lateness_s: float, unclocked: Collection[tuple[str, str, str]] = ()) -> Comparison:
@@ -244,11 +268,15 @@ class _Pair:
         return any(cell.random for cell in (*self.a.cells, *self.b.cells))
 
 
-def _pairs(a: Results, b: Results, lateness_s: float) -> Iterator[_Pair]:
+def _pairs(a: Results, b: Results, lateness_s: float, mapped: MappedLevels = MappingProxyType({})) -> Iterator[_Pair]:
     """Every number that a run has, with that of the other."""
-    cells_a, cells_b = combinations(a), combinations(b)
+    cells_a, cells_b = (
+        _combined(run.plan.cells, functools.partial(key_of, mapped=mapped)) for run, key_of in ((a, _in_a), (b, _in_b))
+    )
     units = _units(a) | _units(b)
-    places = _places(a, cells_a) | _places(b, cells_b)
+    places = _places(a, cells_a)
+    for place, levels in _places(b, cells_b).items():
+        places.setdefault(place, levels)
     at: dict[tuple[Key, str], Circumstances] = {}
     for (key, flow, metric), levels in places.items():
         mine, others = cells_a.get(key, []), cells_b.get(key, [])
@@ -394,11 +422,12 @@ def draws_of(a: RepeatedValue, b: RepeatedValue, *, losses_alone: bool) -> Draws
     return Draws(list(a.values.values()), list(b.values.values()), False)
 
 
-def combinations(results: Results) -> dict[Key, list[Cell]]:
+def _combined(cells: Sequence[Cell], key_of: Callable[[Cell], Key | None]) -> dict[Key, list[Cell]]:
     """The cells of each combination of levels, i.e. its repetitions."""
     by_levels: dict[Key, list[Cell]] = {}
-    for cell in results.plan.cells:
-        by_levels.setdefault(frozenset(levels_of(cell)), []).append(cell)
+    for cell in cells:
+        if (key := key_of(cell)) is not None:
+            by_levels.setdefault(key, []).append(cell)
     return by_levels
 
 
@@ -432,26 +461,27 @@ def moved_verdicts(a: Results, b: Results) -> tuple[Moved, ...]:
     return _differing(*said)
 
 
-def _moved_outcomes(a: Results, b: Results) -> tuple[MovedOutcome, ...]:
+def _moved_outcomes(a: Results, b: Results, mapped: MappedLevels) -> tuple[MovedOutcome, ...]:
     """Cells of equal levels and repetition that ended differently, named as A's spec orders their levels."""
-    ends = {key: end for key, (_, end) in _ends(b).items()}
+    ends = {key: end for key, (_, end) in _ends(b, functools.partial(_in_b, mapped=mapped)).items()}
     return tuple(
         MovedOutcome(
             f"{' '.join(f'{factor}={level}' for factor, level in levels_of(cell)) or cell.experiment} "
             f"repetition {cell.repetition}",
             end, ends[key], levels_of(cell), cell.repetition,
         )
-        for key, (cell, end) in _ends(a).items()
+        for key, (cell, end) in _ends(a, functools.partial(_in_a, mapped=mapped)).items()
         if ends.get(key, end) != end
     )  # fmt: skip
 
 
-def _ends(results: Results) -> dict[tuple[Key, int], tuple[Cell, str]]:
+def _ends(results: Results, key_of: Callable[[Cell], Key | None]) -> dict[tuple[Key, int], tuple[Cell, str]]:
     """By levels and repetition: a cell, and its outcome."""
-    ends = ((cell, results.outcomes.get(cell.id)) for cell in results.plan.cells)
+    ends = ((cell, key_of(cell), results.outcomes.get(cell.id)) for cell in results.plan.cells)
     return {
-        (frozenset(levels_of(cell)), cell.repetition): (cell, NOT_RUN if end is None else str(end.outcome))
-        for cell, end in ends
+        (key, cell.repetition): (cell, NOT_RUN if end is None else str(end.outcome))
+        for cell, key, end in ends
+        if key is not None
     }
 
 
