@@ -117,6 +117,7 @@ def read_captures(
     return Capture(
         files=handle.files,
         trouble=tuple(handle.trouble(source) for source in range(len(handle.files))),
+        captured_at=(),
         **{name: handle.rows(name) for name in (*TOTAL_TABLES, *ROW_TABLES, "identities", "datagrams", "quic")},
     )
 

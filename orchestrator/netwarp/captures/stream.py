@@ -185,6 +185,7 @@ def _read(
     capture = Capture(
         files=handle.files,
         trouble=tuple(handle.trouble(source) for source in range(len(handle.files))),
+        captured_at=(),
         **{name: handle.rows(name) if name in kept else np.empty(0, layouts()[name]) for name in layouts()},
     )
     series.coarsen(int(capture.sources["packets"].sum()))
