@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # action.sh: the steps of action.yml, for any CI system. Takes from the environment: SPEC; WHERE (factor=level, one a line); KERNEL (a release
-# such as 7.3, or a binary; empty: the default); REFERENCE (a run or a bundle); WHEELS (a directory with the wheels; empty: the index that pip asks);
+# such as 7.3, or a binary; empty: the default); REFERENCE (a run or a bundle); ALLOW_PROGRAMS (true: also one with programs of its own);
+# WHEELS (a directory with the wheels; empty: the index that pip asks);
 # OUT (netwarp-run). Writes OUT/ (the report is in it), OUT.junit.xml and OUT.md. Exit status 1 if a cell did not complete, a claim does not hold, or
 # a capture differs from the reference's. Uploads nothing.
 set -euo pipefail
@@ -18,10 +19,13 @@ python3 -m venv "$environment"
 "$environment/bin/pip" install --quiet "${options[@]}" "${wheels[@]}"
 where=()
 while read -r level; do [ -z "$level" ] || where+=(--where "$level"); done <<<"${WHERE:-}"
+reference=()
+[ -z "${REFERENCE:-}" ] || reference=("$REFERENCE")
+[ "${ALLOW_PROGRAMS:-false}" != true ] || [ -z "${REFERENCE:-}" ] || reference+=(--allow-programs)
 status=0
 NETWARP_KERNEL=${KERNEL:-} "$environment/bin/netwarp" run "$SPEC" "${where[@]}" --out "$out" --junit "$out.junit.xml" || status=$?
 [ -f "$out/tables/cells.csv" ] || exit $status
-NETWARP_KERNEL=${KERNEL:-} "$environment/bin/python" "$here/summary.py" "$out" ${REFERENCE:+"$REFERENCE"} >"$out.md" || status=1
+NETWARP_KERNEL=${KERNEL:-} "$environment/bin/python" "$here/summary.py" "$out" "${reference[@]}" >"$out.md" || status=1
 cat "$out.md"
 [ -z "${GITHUB_STEP_SUMMARY:-}" ] || cat "$out.md" >>"$GITHUB_STEP_SUMMARY"
 exit $status

@@ -1,5 +1,5 @@
-"""summary.py RUN [REFERENCE]: a run as Markdown, for the page of a CI job: outcomes, claims, and captures against those
-of a reference.
+"""summary.py RUN [REFERENCE [--allow-programs]]: a run as Markdown, for the page of a CI job: outcomes, claims, and
+captures against those of a reference.
 
 REFERENCE: a run or a bundle; cells that it alone has are not counted. Exit status 1 if a cell did not complete, a claim
 does not hold, or a capture differs.
@@ -12,7 +12,7 @@ import netwarp
 from netwarp.engine.bundles import opened
 
 
-def main(path: str, reference: str = "") -> int:
+def main(path: str, reference: str = "", allow: str = "") -> int:
     """Print; the exit status."""
     run = netwarp.open_run(path)
     outcomes = Counter(str(row["outcome"]) for row in run.table("cells"))
@@ -28,7 +28,8 @@ def main(path: str, reference: str = "") -> int:
     differing = []
     if reference:
         with opened(reference) as golden:
-            pairs = [pair for pair in netwarp.verify(path, golden).cells if pair.status != "only in A"]
+            verified = netwarp.verify(path, golden, allow_programs=allow == "--allow-programs")
+            pairs = [pair for pair in verified.cells if pair.status != "only in A"]
         differing = [pair for pair in pairs if pair.status != "equal"]
         equal = len(pairs) - len(differing)
         print(f"| captures | of {len(pairs)} cells {equal} equal those of the reference byte for byte |")

@@ -16,10 +16,18 @@ from ..engine.merging import merge_runs, take_cells
 from ..engine.run_again import replay, verify
 from ..engine.run_directory import open_run
 from ..results.compared_numbers import Comparison
+from ..sandbox.own_programs import ALLOW
 from .places import new_file, new_folder
 from .progress import TerminalProgress
 from .run import EXIT_INCOMPLETE, EXIT_OK, add_shard_argument, shard_option
 from .summary import print_summary
+
+
+def _add_programs_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        ALLOW, action="store_true", help="accept programs that the runs bring (refused otherwise, with their list)"
+    )
+
 
 MOST_NUMBERS = 10
 """Numbers outside of their interval that are named."""
@@ -46,6 +54,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     merging.add_argument("--out", type=new_folder, metavar="DIR", required=True, help="the run directory of the whole")
     merging.add_argument("--no-report", action="store_true", help="stop after the tables")
     merging.add_argument("--junit", type=new_file, metavar="FILE", help="write outcomes and verdicts as JUnit XML")
+    _add_programs_argument(merging)
     merging.set_defaults(run=run_merge)
     verifying = commands.add_parser(
         "archive verify",
@@ -61,6 +70,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add_shard_argument(verifying)
     verifying.add_argument("--jobs", type=int, metavar="N", help="cells at once (default: cores)")
+    _add_programs_argument(verifying)
     verifying.set_defaults(run=run_verify)
     making = commands.add_parser(
         "archive replay", help="make the captures of cells of a run again, bit for bit",
@@ -68,6 +78,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )  # fmt: skip
     making.add_argument("run_dir", type=Path, metavar="RUN")
     making.add_argument("cells", nargs="+", metavar="CELL", help="cell ids, as tables/cells.csv has them")
+    _add_programs_argument(making)
     making.set_defaults(run=run_replay)
     packing = commands.add_parser(
         "archive bundle",
@@ -91,9 +102,9 @@ def run_merge(args: argparse.Namespace) -> int:
     """The exit status of `netwarp run`."""
     report = not args.no_report
     if args.spec is not None:
-        merged = take_cells(args.spec, args.runs, out=args.out, report=report)
+        merged = take_cells(args.spec, args.runs, out=args.out, report=report, allow_programs=args.allow_programs)
     else:
-        merged = merge_runs(args.runs, out=args.out, report=report)
+        merged = merge_runs(args.runs, out=args.out, report=report, allow_programs=args.allow_programs)
     if args.junit is not None:
         merged.write_junit(args.junit)
     print_summary(merged)
@@ -106,7 +117,10 @@ def run_verify(args: argparse.Namespace) -> int:
         progress = stack.enter_context(TerminalProgress())
         run_dir = stack.enter_context(opened(args.run_dir))
         reference = None if args.reference is None else stack.enter_context(opened(args.reference))
-        verified = verify(run_dir, reference, shard=shard_option(args), jobs=args.jobs, progress=progress)
+        verified = verify(
+            run_dir, reference, shard=shard_option(args), jobs=args.jobs, allow_programs=args.allow_programs,
+            never_root=args.run_dir.is_file(), progress=progress,
+        )  # fmt: skip
     then, now = verified.a.kernel, verified.b.kernel
     print(f"kernel: {now}, {'the same' if then == now else f'not the same: {then} in the reference'}")
     for pair in verified.unequal:
@@ -150,7 +164,7 @@ def run_bundle(args: argparse.Namespace) -> int:
 def run_replay(args: argparse.Namespace) -> int:
     """Print the captures."""
     with TerminalProgress() as progress:
-        captures = replay(args.run_dir, args.cells, progress=progress)
+        captures = replay(args.run_dir, args.cells, allow_programs=args.allow_programs, progress=progress)
     print("\n".join(str(path) for path in captures))
     return 0
 

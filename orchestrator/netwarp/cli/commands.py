@@ -25,6 +25,8 @@ from ..plan.schedules import most_cells
 from ..present.profile_table import profile_words
 from ..sandbox.choose import BACKENDS
 from ..sandbox.hosts import InventoryFit, in_words
+from ..sandbox.own_programs import programs_notice
+from ..sandbox.privileges import unprivileged
 from ..store.run_dir import RunDir
 from ..testbed.compile import Clock, compile_cell
 from ..testbed.steps import to_commands
@@ -103,6 +105,8 @@ def run_plan(args: argparse.Namespace) -> int:
             f"schedules of packets are added while it runs, from the captures of these: at most {most} cells in all",
             file=sys.stderr,
         )
+    if brought := programs_notice(plan.cells, unprivileged()):
+        print(brought, file=sys.stderr)
     for line in group_lines(plan):
         print(line, file=sys.stderr)
     for note in notes(plan, args.backend):

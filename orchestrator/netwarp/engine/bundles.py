@@ -76,6 +76,7 @@ def opened(path: str | Path) -> Iterator[Path]:
                 archive.extractall(place)
         except (tarfile.TarError, OSError, EOFError) as error:
             raise StoreError(f"{path}: is no bundle that can be read ({error})") from error
+        Path(place).chmod(0o711)  # the user that root becomes must reach the cells in it
         _name_cells(Path(place))
         yield Path(place)
 

@@ -22,6 +22,7 @@ from ..plan.schedules import scheduled_cells
 from ..plan.shards import merged_plan
 from ..plan.types import Plan
 from ..present.pages.build import make_report
+from ..sandbox.own_programs import refuse_programs
 from ..store.manifest import Manifest, identity_of
 from ..store.packing import PACK_ABOVE, Combiner, pack_one, unpack_one
 from ..store.packs import PackedPath, cell_bytes
@@ -40,14 +41,19 @@ PARTS = (f"only {BASE}", f"only {ROBUSTNESS}")
 """Filters of the plans of a run's two parts."""
 
 
-def merge_runs(runs: Sequence[str | Path], *, out: str | Path, report: bool = True) -> Run:
+def merge_runs(
+    runs: Sequence[str | Path], *, out: str | Path, report: bool = True, allow_programs: bool = False
+) -> Run:
     """Merge all shards of a plan, or a run of its base and one of its robustness. Files are hard-linked if possible,
     otherwise copied; the shards stay.
 
-    The same call continues an interrupted merge. Raises SpecError if a shard is missing, or if they differ in plan,
+    allow_programs: also runs that bring programs, which nothing here runs, but `verify` of the whole would. The same
+    call continues an interrupted merge. Raises SpecError if a shard is missing, or if they differ in plan,
     kernel, programs, or the software that made and analysed their cells; StoreError.
     """
     shards = [open_run(run) for run in runs]
+    for shard in shards:
+        refuse_programs(shard.plan.cells, shard.path, allowed=allow_programs)
     _refuse_schedules(shards)
     parts = sorted(shard.plan.filters for shard in shards) == sorted((name,) for name in PARTS)
     plan = _plan_of_parts(shards) if parts else merged_plan([shard.plan for shard in shards])
@@ -64,7 +70,9 @@ def merge_runs(runs: Sequence[str | Path], *, out: str | Path, report: bool = Tr
     return _put_together(out, plan, manifest, texts, taken, report)
 
 
-def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path, report: bool = True) -> Run:
+def take_cells(
+    spec: str | Path, runs: Sequence[str | Path], *, out: str | Path, report: bool = True, allow_programs: bool = False
+) -> Run:
     """A run of the whole spec, its cells taken from the first of the runs that has them (where they FAILED, from a
     later one): after a change that leaves most cells as they were, only the others have to be run.
 
@@ -74,6 +82,8 @@ def take_cells(spec: str | Path, runs: Sequence[str | Path], *, out: str | Path,
     asks for, or if they differ in seed, kernel or back end; StoreError.
     """
     sources = [open_run(run) for run in runs]
+    for source in sources:
+        refuse_programs(source.plan.cells, source.path, allowed=allow_programs)
     _refuse_schedules(sources)
     first = sources[0].manifest
     _refuse_unlike(sources, MADE_EQUALLY)

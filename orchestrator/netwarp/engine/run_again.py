@@ -22,6 +22,7 @@ from ..plan.shards import shard_of
 from ..plan.types import Plan
 from ..results.run_comparison import RunComparison, named_kernel
 from ..sandbox.choose import choose, with_kernels
+from ..sandbox.own_programs import refuse_programs
 from ..store import compressed
 from ..store.packing import unpack_one
 from ..store.packs import archives, cell_bytes
@@ -140,10 +141,13 @@ def _run_side(
     return tuple(f"{cell_id}: {reason}" for cell_id, reason in late.items())
 
 
-def replay(run_dir: str | Path, cells: Sequence[str], *, progress: Progress = no_progress) -> list[Path]:
+def replay(
+    run_dir: str | Path, cells: Sequence[str], *, allow_programs: bool = False, progress: Progress = no_progress
+) -> list[Path]:
     """Run cells again and restore their removed captures and other files; returns the captures.
 
-    If a cell's new captures differ from those of the run, its files are discarded. Raises SpecError,
+    If a cell's new captures differ from those of the run, its files are discarded. allow_programs: run also programs
+    that the run brings, which is refused otherwise; no cell with one is run as root. Raises SpecError,
     BackendUnavailable, StoreError.
     """
     run = open_run(run_dir)
@@ -156,6 +160,8 @@ def replay(run_dir: str | Path, cells: Sequence[str], *, progress: Progress = no
             raise SpecError(
                 f"{run.path}: {cell_id} was never analysed: nothing tells whether its captures are the same"
             )
+    again_cells = [known[cell_id] for cell_id in dict.fromkeys(cells)]
+    programs = refuse_programs(again_cells, run.path, allowed=allow_programs)
     captures: list[Path] = []
     with locked(run.directory):
         packed = archives(run.directory.cells)
@@ -163,7 +169,7 @@ def replay(run_dir: str | Path, cells: Sequence[str], *, progress: Progress = no
             if cell_id in packed and not (run.directory.cells / cell_id).is_dir():
                 unpack_one(run.directory, cell_id, cell_bytes(packed[cell_id], cell_id))
         try:
-            again = _run_again(run, [known[cell_id] for cell_id in dict.fromkeys(cells)], None, progress)
+            again = _run_again(run, again_cells, None, progress, never_root=programs)
             for cell_id in dict.fromkeys(cells):
                 captures += _restore(run, again, cell_id)
         finally:
@@ -171,13 +177,17 @@ def replay(run_dir: str | Path, cells: Sequence[str], *, progress: Progress = no
     return captures
 
 
-def _run_again(run: Run, cells: Sequence[Cell], jobs: int | None, progress: Progress) -> Run:
-    """Run cells of a run in its cells/.partial. Raises SpecError if they cannot be expected to give equal captures."""
+def _run_again(run: Run, cells: Sequence[Cell], jobs: int | None, progress: Progress, *, never_root: bool) -> Run:
+    """Run cells of a run in its cells/.partial. never_root: a cell that root would have to run fails.
+
+    Raises SpecError if they cannot be expected to give equal captures.
+    """
     if run.manifest.backend != "virtual":
         raise SpecError(
             f"{run.path}: ran on {run.manifest.backend}: only in virtual time the same cell gives the same captures"
         )
     chosen = with_kernels(choose("virtual"), run.plan.cells)
+    chosen.backend.never_root = never_root
     release, sha256 = chosen.identity
     manifest = msgspec.structs.replace(run.manifest, kernel_release=release, kernel_sha256=sha256)
     if (now := named_kernel(manifest)) != (then := named_kernel(run.manifest)):
@@ -226,10 +236,14 @@ def verify(
     *,
     shard: tuple[int, int] | None = None,
     jobs: int | None = None,
+    allow_programs: bool = False,
+    never_root: bool = False,
     progress: Progress = no_progress,
 ) -> RunComparison:
     """Compare the captures of a run (B) with those of a reference run (A), or (None) those of a run (A) with those that
     its cells give now (B); and where captures differ, the numbers of those cells. shard: (1, 10) runs a tenth of them.
+    allow_programs: accept a run (or a reference) that brings programs, which is refused otherwise. never_root: a cell
+    that root would have to run fails; so it is wherever there are programs.
 
     Raises SpecError if the runs have no cell in common or did not run in virtual time; BackendUnavailable, StoreError.
     """
@@ -240,14 +254,16 @@ def verify(
         run = Run(run.directory, shard_of(run.plan, *shard))
     if reference is not None:
         golden = open_run(reference)
+        refuse_programs(golden.plan.cells, golden.path, allowed=allow_programs)
         pairs = tuple(compare_cells(golden, run))
         if all(pair.a is None or pair.b is None for pair in pairs):
             raise SpecError(f"{run.path} and {golden.path} have no cell in common: nothing was compared")
         numbers, why = of_differing_cells(golden, run, pairs)
         return RunComparison(side_of(golden, "A"), side_of(run, "B"), (), pairs, numbers, why)
+    programs = refuse_programs(run.plan.cells, run.path, allowed=allow_programs)
     with locked(run.directory):
         try:
-            now = _run_again(run, run.plan.cells, jobs, progress)
+            now = _run_again(run, run.plan.cells, jobs, progress, never_root=never_root or programs)
             pairs = tuple(compare_cells(run, now))
             of_levels = cells_of_differing_levels(run, pairs)
             ran = [cell for cell in of_levels if ran_to_its_end(now.directory.cell(cell.id))]

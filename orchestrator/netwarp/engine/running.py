@@ -24,6 +24,7 @@ from ..plan.schedules import undisturbed
 from ..plan.types import Plan
 from ..present.pages.build import make_report
 from ..sandbox.choose import Chosen, choose, with_kernels
+from ..sandbox.own_programs import programs_notice
 from ..store.conclusion import Conclusion, tables_digest, write_conclusion
 from ..store.manifest import Manifest, new_manifest, now_utc
 from ..store.packing import PACK_ABOVE, pack_run
@@ -170,6 +171,8 @@ def run_plan(
     chosen = with_kernels(choose(backend, None if inventory is None else Path(inventory)), later or plan.cells)
     if chosen.why:
         progress(Notice(chosen.why))
+    if brought := programs_notice(later or plan.cells, chosen.backend.user):
+        progress(Notice(brought))
     jobs = jobs or (1 if chosen.backend.wall_clock else os.cpu_count() or 1)
     if not chosen.backend.on_this_machine and (jobs > 1 or executor != LOCAL):
         chosen.backend.close()

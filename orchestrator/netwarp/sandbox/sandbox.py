@@ -58,6 +58,11 @@ STALL_WALL_S = 120.0
 10 s.
 """
 FULL_BYTES = 1 << 16
+WOULD_BE_ROOT = (
+    "it would run as root, which nothing from elsewhere does: the user that root becomes cannot reach its directory, "
+    "the kernel, the guest's memory or a program of it; call netwarp as an ordinary user, or set TMPDIR to a directory "
+    "that all may pass"
+)
 COMPRESSED = ("capture/*.pcap", "apps/*.ndjson", "init.ndjson", "counters.bin")
 PROGRAM_FILES = ("init", "bin", "seed.so", ".uml", "t0")
 Progress = Callable[[str, float], None]
@@ -82,6 +87,8 @@ class SandboxBackend(abc.ABC):
     """True if cells run here: it is this machine's load that counts, and programs are put into a cell's directory."""
     any_kernel = False
     """True if a cell can have a kernel of its own."""
+    never_root = False
+    """True for cells of a stranger's: one that would run as root is refused."""
     files: tuple[BuiltFile, ...] = tuple(file for file in CELL_FILES if not file.guest_only)
 
     def __init__(self, apps: Path) -> None:
@@ -151,6 +158,8 @@ class SandboxBackend(abc.ABC):
                 ]
                 owner = directory.root.stat()
                 user = self.hand_over(cell, directory, programs)
+                if self.never_root and user is None and os.geteuid() == 0:
+                    raise CellError(WOULD_BE_ROOT)
                 try:
                     ended = self._boot(cell, directory, [] if user is None else user.arguments, steady)
                 finally:

@@ -51,7 +51,8 @@ def changed(row: Measurement, change: Callable[[float, int], float], number: int
 
 
 def said(run: RunDir, golden: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str]]:
-    status = run_verify(argparse.Namespace(run_dir=run.root, reference=golden, jobs=None))
+    arguments = argparse.Namespace(run_dir=run.root, reference=golden, jobs=None, allow_programs=False)
+    status = run_verify(arguments)
     return status, capsys.readouterr().out.splitlines()
 
 
