@@ -8,10 +8,11 @@ import importlib
 import itertools
 import logging
 import os
+import re
 import signal
 import sys
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..core.errors import NetwarpError, os_words
 from ..core.lines import columns, lines_text
@@ -92,6 +93,52 @@ class Words(Subparsers):
         super().__call__(parser, namespace, values, option_string)
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence, with the nearest word that it knows, and where to read more."""
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        """As argparse calls it, of a command, a verb and a value that is one of some."""
+        if action.choices is None or value in action.choices:
+            return
+        from ..experiment.problems import nearest  # here: the kernel's commands do with the standard library
+
+        known = [*map(str, action.choices)]
+        if isinstance(action, Words) or action.metavar == "VERB":
+            what = "command" if isinstance(action, Words) else "verb"
+            options = [name for name in self._option_string_actions if name == f"--{value}"]
+            near = nearest(str(value), options or known)
+            raise argparse.ArgumentError(None, f'there is no {what} "{value}"{near}')
+        name = "/".join(action.option_strings) or str(action.metavar or action.dest)
+        raise argparse.ArgumentError(None, f'{name}: there is no "{value}"{nearest(str(value), known)}')
+
+    def of(self, words: str) -> Parser:
+        """The parser of a command, or of a verb: "archive merge"."""
+        parser = self
+        for word in words.split():
+            action = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+            parser = action.choices[word]
+        return parser
+
+    def refuse_options(self, unknown: Sequence[str]) -> NoReturn:
+        """Ends with an error about options, or words, that nothing here knows."""
+        from ..experiment.problems import nearest
+
+        option = unknown[0].partition("=")[0]
+        if not option.startswith("-"):
+            self.error(f'"{unknown[0]}" is one argument too many')
+        known = [name for name in self._option_string_actions if name.startswith("--")]
+        self.error(f"there is no option {option}{nearest(option, known)}")
+
+    def error(self, message: str) -> NoReturn:
+        """In one sentence on stderr, status 2."""
+        message = re.sub(r"^argument (\S+): invalid int value: '(.*)'$", r'\1: "\2" is no whole number', message)
+        if message.endswith("required: VERB"):
+            verbs = next(action for action in self._actions if action.metavar == "VERB")
+            message = f"which verb? There is: {', '.join(verbs.choices or ())}"
+        more = f"{'' if message.endswith('?') else ';'} see {self.prog} --help"
+        self.exit(2, f"{self.prog.partition(' ')[0]}: {message}{more}\n")
+
+
 def explained(options: dict[str, Any]) -> dict[str, Any]:
     """Options of a parser: `help` is its description if it has none, `example` the last line of its --help."""
     said: str = options["help"]
@@ -111,7 +158,7 @@ def main(argv: list[str] | None = None) -> int:
         return EXIT_INTERRUPTED
 
 
-def make_parser(command: str | None = None) -> argparse.ArgumentParser:
+def make_parser(command: str | None = None) -> Parser:
     """The named command with its arguments ("": none, for --version and --help); by default every command. Importing
     all of them takes a second, so a typed command imports only its own module.
     """
@@ -125,7 +172,7 @@ def make_parser(command: str | None = None) -> argparse.ArgumentParser:
         ],
         indent="  ",
     )
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="netwarp",
         usage="netwarp [-h] [--version] [-v] COMMAND ...",
         description="Transport-protocol experiments on unmodified Linux kernels, in virtual time.\n"
@@ -157,13 +204,21 @@ def _command(argv: Sequence[str]) -> str | None:
 def _run(argv: list[str] | None) -> int:
     typed = tuple(sys.argv[1:] if argv is None else argv)
     parser = make_parser(_command(typed))
-    ours = itertools.takewhile(lambda word: word.startswith("-"), typed)  # a program after the command has its own
+    ours = list(
+        itertools.takewhile(lambda word: word.startswith("-"), typed)
+    )  # a program after the command has its own
     verbose = not {"-v", "--verbose"}.isdisjoint(ours)
     logging.basicConfig(level=logging.DEBUG if verbose else logging.WARNING, format="netwarp: %(message)s")
     try:
+        if not typed:
+            parser.print_help(sys.stderr)
+            return 2
+        known = parser._option_string_actions
+        if strange := [word for word in ours if word not in known and not _abbreviates(word, known)]:
+            parser.refuse_options(strange)
         args, unknown = parser.parse_known_args(typed)
         if unknown:
-            parser.error(f"unrecognized arguments: {' '.join(unknown)}; see netwarp {args.asked} --help")
+            parser.of(args.asked).refuse_options(unknown)
         args.typed = typed
         status: int = args.run(args)
         sys.stdout.flush()
@@ -181,6 +236,10 @@ def _run(argv: list[str] | None) -> int:
             logging.exception("failed")
         print(f"netwarp: {os_words(error)}", file=sys.stderr)
         return 1
+
+
+def _abbreviates(word: str, known: Iterable[str]) -> bool:
+    return word.startswith("--") and any(name.startswith(word) for name in known)
 
 
 @contextlib.contextmanager

@@ -22,8 +22,10 @@ PLAIN_EVERY_S = 10.0
 class TerminalProgress:
     """The engine's progress events on stderr."""
 
-    def __init__(self) -> None:
+    def __init__(self, named: set[str] | None = None) -> None:
+        """named: gets the ids of cells that did not complete, which were printed with their reason."""
         self._cells: CellsProgress | None = None
+        self._named = set() if named is None else named
 
     def __enter__(self) -> Self:
         return self
@@ -45,6 +47,8 @@ class TerminalProgress:
             self._cells.virtual(event.cell_id, event.virtual_s)
         elif isinstance(event, CellFinished):
             self._cells.finished(event.cell, event.outcome)
+            if event.outcome.outcome is not Outcome.COMPLETED:
+                self._named.add(event.cell.id)
         else:
             self._cells.close()
             self._cells = None

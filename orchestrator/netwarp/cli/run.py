@@ -127,6 +127,8 @@ def plan_of(args: argparse.Namespace, backend: str | None) -> Plan:
 
 def run(args: argparse.Namespace) -> int:
     """Run; the exit status of the contract."""
+    named: set[str] = set()
+
     finished = unless_stopped(
         args,
         lambda progress: run_experiment(
@@ -136,6 +138,7 @@ def run(args: argparse.Namespace) -> int:
             pack=args.pack, report=not args.no_report, parquet=args.parquet, arguments=args.typed,
             progress=progress,
         ),
+        named,
     )  # fmt: skip
     if isinstance(finished, int):
         return finished
@@ -144,14 +147,14 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(as_json(finished)))
     else:
-        print_summary(finished)
+        print_summary(finished, named)
     return EXIT_OK if finished.complete else EXIT_INCOMPLETE
 
 
-def unless_stopped(args: argparse.Namespace, work: Callable[[Progress], T]) -> T | int:
-    """What `work` returns; of a run that stopped early, which is said, the exit status."""
+def unless_stopped(args: argparse.Namespace, work: Callable[[Progress], T], named: set[str] | None = None) -> T | int:
+    """What `work` returns; of a run that stopped early, which is said, the exit status. named: of TerminalProgress."""
     try:
-        with TerminalProgress() as progress:
+        with TerminalProgress(named) as progress:
             return work(progress)
     except RunInterrupted as stop:
         say_stopped("interrupted", args, stop.run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -45,8 +46,10 @@ NARROW = 12
 """Of a column of the grid, which leaves room for the claims."""
 
 
-def print_summary(run: Run) -> None:
-    """The answer, the grid of claims, what is wrong and where the report is. The last line is the run directory."""
+def print_summary(run: Run, named: AbstractSet[str] = frozenset()) -> None:
+    """The answer, the grid of claims, what is wrong and where the report is. The last line is the run directory. named:
+    cells that did not complete and whose reasons stderr has: they are not said twice.
+    """
     plan, directory, results = run.plan, run.directory, run.results
     console = plain_console()
     virtual_s = sum(outcome.virtual_s or 0.0 for outcome in results.outcomes.values())
@@ -74,11 +77,14 @@ def print_summary(run: Run) -> None:
         console.print(f"note: {line}")
     speed = "" if run.wall_s is None else f" ({fixed(virtual_s, 0)} virtual s in {fixed(run.wall_s, 1)} s)"
     console.print(f"cells: {', '.join(f'{count} {name}' for name, count in run.outcomes.items())}{speed}")
-    failed = [(cell_id, o) for cell_id, o in results.outcomes.items() if o.outcome is not Outcome.COMPLETED]
+    wrong = [(cell_id, o) for cell_id, o in results.outcomes.items() if o.outcome is not Outcome.COMPLETED]
+    failed = [(cell_id, outcome) for cell_id, outcome in wrong if cell_id not in named]
     for cell_id, outcome in failed[:SHOWN_FAILURES]:
         console.print(f"  {outcome.outcome} {cell_id}: {outcome.reason}")
     if len(failed) > SHOWN_FAILURES:
         console.print(f"  ... and {len(failed) - SHOWN_FAILURES} more: tables/cells.csv")
+    if said := len(wrong) - len(failed):
+        console.print(f"  {said} with the reason on stderr, as it ended, and in {directory.tables / 'cells.csv'}")
     total, captures = directory.sizes()
     console.print(f"size: {size_words(total, captures)}")
     if captures > total / 2:

@@ -201,7 +201,7 @@ def _exits_verdict(cell: Cell, directory: CellDir, records: list[init.InitRecord
             return Verdict(Outcome.FAILED, f"{name} did not end and was killed after the grace period")
         if exited.status != 0 and not excused(exited) and not never_connected(cell, directory, name):
             how = f"died of signal {exited.signal}" if exited.signal else f"ended with status {exited.status}"
-            return Verdict(Outcome.FAILED, f"{name} {how}: {app_error(cell, directory, name)}")
+            return Verdict(Outcome.FAILED, f"{name} {how}{_why(app_error(cell, directory, name))}")
     return None
 
 
@@ -253,8 +253,8 @@ def asked_to_end(cell: Cell, flow: Flow, role: str, exited: init.Exit) -> bool:
 
 
 def app_error(cell: Cell, directory: CellDir, name: str) -> str:
-    """The last error of an app: its record `error` in the words of a spec, otherwise the last line of its stderr; of a
-    receiver without any, the loss of its window clamp.
+    """The last error of an app: its record `error` in the words of a spec, otherwise the last line of its stderr, or of
+    the stdout of a user's program; of a receiver without any, the loss of its window clamp. "": it wrote none.
     """
     flows = processes(cell).get(name, (name,))
     if name not in flows:  # a process of many flows: of the first that says anything
@@ -264,16 +264,24 @@ def app_error(cell: Cell, directory: CellDir, name: str) -> str:
         return in_words_of_the_spec(cell, name, error.message)
     if lost := clamp_lost(cell, name, app_records_left(directory, name, "window_clamp_bytes")):
         return lost
-    try:
-        lines = (directory.apps / f"{name}.stderr").read_text(errors="replace").strip().splitlines()
-    except FileNotFoundError:
-        return ""
-    return lines[-1] if lines else ""
+    for suffix in ("stderr", "stdout"):
+        try:
+            lines = (directory.apps / f"{name}.{suffix}").read_text(errors="replace").strip().splitlines()
+        except FileNotFoundError:
+            continue
+        if lines:
+            return lines[-1]
+    return ""
 
 
 def _app_hint(cell: Cell, directory: CellDir, records: list[init.InitRecord]) -> str:
     failed = [exited.id for exited in of_kind(records, init.Exit) if exited.status]
-    return f"; {failed[-1]}: {app_error(cell, directory, failed[-1])}" if failed else ""
+    return f"; {failed[-1]}{_why(app_error(cell, directory, failed[-1]))}" if failed else ""
+
+
+def _why(error: str) -> str:
+    """What follows a program's name; a program may fail without a word."""
+    return f": {error}" if error else " (it wrote no error)"
 
 
 def check_captures(

@@ -67,7 +67,7 @@ def _ask(backend: GuestBackend) -> str:
         ) as sandbox:  # fmt: skip
             sandbox.wait(BOOT_S)
         if (status := shell_status(directory)) != 0:
-            errors = (directory.root / STDERR).read_text(errors="replace").strip()
+            errors = (directory.root / STDERR).read_text(errors="replace").strip() or "it wrote no error"
             raise CellError(f"the guest that lists the kernel's sysctls failed with status {status}: {errors}")
         return (directory.root / STDOUT).read_text()
 

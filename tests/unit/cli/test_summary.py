@@ -174,3 +174,15 @@ def test_the_summary_reads_neither_the_plan_again_nor_the_table_of_measurements(
     print_summary(there)
     assert capsys.readouterr().out
     assert not {"measurements.csv", "plan.json"} & set(read)
+
+
+def test_a_cell_whose_reason_stderr_has_is_not_said_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = open_run(small_run(tmp_path / "run").root)
+    wrong = [cell for cell, outcome in run.results.outcomes.items() if str(outcome.outcome) != "COMPLETED"]
+    assert wrong
+    print_summary(run)
+    assert all(capsys.readouterr().out.count(f"{cell}: ") == 1 for cell in wrong), "of an earlier run: named here"
+    print_summary(run, set(wrong))
+    out = capsys.readouterr().out
+    assert not any(cell in out for cell in wrong)
+    assert f"  {len(wrong)} with the reason on stderr, as it ended, and in {run.directory.tables / 'cells.csv'}" in out

@@ -68,7 +68,34 @@ def test_a_window_clamp_that_the_kernel_overwrote(records: str, said: str, tmp_p
     assert verdict.reason.startswith("ftp.receiver ended with status 1: Linux overwrote the receiver's ")
     assert said in verdict.reason and "another seed may not lead there" in verdict.reason
     (directory.apps / "ftp.receiver.ndjson").write_text(IN_FORCE + END)
-    assert judge(cell, directory, [*exits, End("completed", None, None, 2)], "").reason.endswith("status 1: ")
+    assert judge(cell, directory, [*exits, End("completed", None, None, 2)], "").reason.endswith(
+        "status 1 (it wrote no error)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("stderr", "stdout", "end"),
+    [
+        ("usage: x\nno such host\n", "progress\n", "status 1: no such host"),
+        (" \n", "progress\ncannot resolve b\n\n", "status 1: cannot resolve b"),
+        ("", "", "status 1 (it wrote no error)"),
+        (None, None, "status 1 (it wrote no error)"),
+    ],
+)
+def test_a_failed_program_has_a_reason_wherever_it_wrote_one(
+    stderr: str | None, stdout: str | None, end: str, tmp_path: Path
+) -> None:
+    directory = CellDir(tmp_path)
+    directory.apps.mkdir()
+    for suffix, text in (("stderr", stderr), ("stdout", stdout)):
+        if text is not None:
+            (directory.apps / f"ftp.sender.{suffix}").write_text(text)
+    records = [Exit("ftp.sender", 1, None, killed=False, t_ns=1)]
+    died = [End("failed", None, "a step failed", 2)]
+    for more in ([End("completed", None, None, 2)], died):
+        reason = judge(two_path_cell(), directory, [*records, *more], "exit status 0").reason
+        assert not reason.rstrip().endswith(":")
+        assert more is died or reason.endswith(end)
 
 
 def test_the_last_line_of_every_guest_is_no_news(tmp_path: Path) -> None:
