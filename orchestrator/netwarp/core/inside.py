@@ -12,7 +12,6 @@ import errno
 import fnmatch
 import io
 import os
-import secrets
 import shutil
 import stat
 from collections.abc import Iterator
@@ -404,7 +403,7 @@ class InsidePath(PosixPath):
 
     def temporary(self, suffix: str) -> InsidePath:
         """A new name beside this one, hidden, with that suffix."""
-        return self.with_name(f".{self.name}.{secrets.token_hex(4)}{suffix}")
+        return self.with_name(f".{self.name}.{os.urandom(4).hex()}{suffix}")
 
 
 def inside(path: Path) -> InsidePath:
