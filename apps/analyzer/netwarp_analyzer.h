@@ -469,7 +469,8 @@ enum nwa_open_option {
 	NWA_SORT = 2, /* each file's records in the order of time; the file is held in memory */
 	NWA_LEAVE_COPIES = 4, /* packets captured a second time belong to no flow */
 	NWA_GO_ON = 16,	      /* where a file's clock was set back its times go on: see set_back_ns */
-	NWA_UNFINISHED = 8    /* a TCP checksum that is left to the network card counts as right */
+	NWA_UNFINISHED = 8,   /* a TCP checksum that is left to the network card counts as right */
+	NWA_MOST_SHIFT = 24   /* bits 24 to 29: a compressed file is unpacked up to 2^n bytes; 0: whole */
 };
 
 struct nwa_field {

@@ -134,6 +134,8 @@ int source_open(struct nwa *a, uint32_t source, const char *name, const struct m
 	}
 	if (!stream_open(&capture->stream, fd, a->stop_fd, memory))
 		return reader_fail(a, name, "out of memory");
+	if (a->options >> NWA_MOST_SHIFT)
+		capture->stream.most = UINT64_C(1) << (a->options >> NWA_MOST_SHIFT & 63);
 	if (!capture_start(capture))
 		return reader_fail(a, name, capture->trouble);
 	if (!capture->blocks && !packet_link_known(capture->link_type)) {

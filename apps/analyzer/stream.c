@@ -269,6 +269,16 @@ static bool grow(struct stream *s)
 	return true;
 }
 
+/* A few kilobytes may hold terabytes. */
+static bool holds_too_much(struct stream *s)
+{
+	if (!s->most || s->kind == STREAM_PLAIN || s->taken + s->end - s->begin < s->most)
+		return false;
+	s->trouble = "it expands to more bytes than the limit: the rest was not read (netwarp --limit capture-bytes)";
+	s->at_end = true;
+	return true;
+}
+
 bool stream_fill(struct stream *s, size_t bytes)
 {
 	if (s->begin) {
@@ -276,7 +286,7 @@ bool stream_fill(struct stream *s, size_t bytes)
 		s->end -= s->begin;
 		s->begin = 0;
 	}
-	while (s->end < bytes && !s->at_end) {
+	while (s->end < bytes && !s->at_end && !holds_too_much(s)) {
 		uint8_t *to;
 		size_t room, got;
 

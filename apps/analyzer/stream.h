@@ -20,6 +20,7 @@ struct stream {
 	uint8_t *buffer; /* bytes [begin, end) are unpacked and not yet taken */
 	size_t begin, end, capacity;
 	uint64_t taken;	     /* bytes taken so far */
+	uint64_t most;	     /* bytes that are unpacked, at most; 0: any number */
 	bool at_end;	     /* nothing more will come */
 	const char *trouble; /* why it ended early; NULL: it did not */
 	enum stream_kind kind;

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.errors import CaptureError
+from ..core.limits import limits
 from .arrays import spread
 from .native import CHECKSUMS, UNFINISHED, Bools, CoreHandle, Ints, Rows
 
@@ -113,7 +115,8 @@ def read_captures(
     """
     options = (CHECKSUMS if checksums else 0) | (UNFINISHED if unfinished else 0)
     handle = CoreHandle(files, tables, options, packet_filter=packet_filter)
-    handle.read()
+    if handle.read(limits().cell_packets):
+        raise CaptureError(f"{handle.files[0]}: has {limits().beyond('cell_packets')}")
     return Capture(
         files=handle.files,
         trouble=tuple(handle.trouble(source) for source in range(len(handle.files))),

@@ -20,11 +20,12 @@ import numpy.typing as npt
 from ..core.checkout import CHECKOUT
 from ..core.errors import CaptureError, StoreError, os_words
 from ..core.inside import InsidePath
+from ..core.limits import limits
 
 ABI = 14  # NWA_ABI of apps/analyzer/netwarp_analyzer.h, which these constants must equal
 UNKNOWN = int(np.iinfo(np.int64).min)  # The value "not known" in any 64-bit signed column
 NONE = 0xFFFFFFFF  # The value "none" in any id column
-CHECKSUMS, SORT, LEAVE_COPIES, UNFINISHED, GO_ON = 1, 2, 4, 8, 16
+CHECKSUMS, SORT, LEAVE_COPIES, UNFINISHED, GO_ON, MOST_SHIFT = 1, 2, 4, 8, 16, 24
 MALLOPT_TRIM_THRESHOLD, MALLOPT_MMAP_THRESHOLD = -1, -3  # mallopt(3)
 LIBRARY_NAME = "libnetwarp_analyzer.so"
 LIBRARY_VARIABLE = "NETWARP_ANALYZER_LIBRARY"
@@ -179,7 +180,7 @@ class CoreHandle:
             given = [self._given(file, opened) for file in files]
             array = (ctypes.c_char_p * len(given))(*map(os.fsencode, given))
             self._open = self._library.nwa_open(
-                array, len(given), table_mask, options,
+                array, len(given), table_mask, options | (limits().capture_bytes.bit_length() - 1) << MOST_SHIFT,
                 None if packet_filter is None else os.fsencode(packet_filter), -1 if stop_fd is None else stop_fd,
             )  # fmt: skip
         if self._open is None:

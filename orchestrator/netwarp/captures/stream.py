@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core.errors import CaptureError
+from ..core.limits import limits
 from ..core.wire import SCTP
 from .association_tags import associations_in_two
 from .capture import ROW_TABLES, TOTAL_TABLES, Capture, take_rows
@@ -170,6 +171,7 @@ def _read(
     tables = ("packets",) if keep == 0 else ROW_TABLES
     handle = CoreHandle(files, tables, options, packet_filter=packet_filter, stop_fd=stop_fd, associations=associations)
     series = _Series()
+    most = limits()
     more = keep == 0 or handle.read(keep or 0)
     whole = not more
     if whole:
@@ -181,6 +183,8 @@ def _read(
         handle.clear()
         more = handle.read(part_packets)
         series.add(handle.rows("packets"))
+        if more and handle.rows("sources")["packets"].sum() >= most.packets:
+            raise CaptureError(f"{os.fspath(files[0])}: has {most.beyond('packets')}")
     kept = (*TOTAL_TABLES, *ROW_TABLES) if whole else TOTAL_TABLES
     capture = Capture(
         files=handle.files,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.errors import CaptureError
+from ..core.limits import limits
 from ..core.numbers import fixed, in_short
 from ..core.units import counted
 from .capture import Capture, point_names
@@ -90,6 +91,7 @@ def summarise_points(
     flow: int | None = None,
     stop_fd: int | None = None,
     captured_at: Sequence[str] = (),
+    explained: bool = False,
     refused: Callable[[CaptureError], None] | None = None,
 ) -> tuple[FileSummary, ...]:
     """Summarise captures of any origin. points: for each capture point the files of its interfaces, which are merged
@@ -99,16 +101,16 @@ def summarise_points(
     connection. packet_filter: a filter in libpcap's language; other packets are skipped. flow: analyse only the
     connection of that number, with the rows of all its packets in memory. stop_fd: reading ends when this descriptor
     is readable (for a pipe; the packets until then are summarised). captured_at: addresses of the host that captured,
-    where the handshakes do not show it. A file that is cut off is used up to its end, and a note says so. refused:
-    called with each point that cannot be read, and the others are summarised; without it the first such point raises
-    CaptureError.
+    where the handshakes do not show it. explained: of more packets than the limit of `explain` raise CaptureError. A
+    file that is cut off is used up to its end, and a note says so. refused: called with each point that cannot be
+    read, and the others are summarised; without it the first such point raises CaptureError.
     """
     names = iter(point_names([os.fspath(file) for point in points for file in point]))
     summaries = []
     for point in points:
         name = "+".join(next(names) for _ in point)
         try:
-            summaries.append(_summarise(point, name, full, packet_filter, flow, stop_fd, captured_at))
+            summaries.append(_summarise(point, name, full, packet_filter, flow, stop_fd, captured_at, explained))
         except CaptureError as error:
             if refused is None:
                 raise
@@ -124,9 +126,14 @@ def _summarise(
     flow: int | None,
     stop_fd: int | None,
     captured_at: Sequence[str],
+    explained: bool,
 ) -> FileSummary:
-    keep = None if full or flow else PACKETS_IN_MEMORY
+    keep = limits().explained_packets if explained else None if full or flow else PACKETS_IN_MEMORY
     stream = read_stream(files, keep=keep, packet_filter=packet_filter, stop_fd=stop_fd, captured_at=captured_at)
+    if explained and not stream.whole:
+        raise CaptureError(
+            f"{name}: has {limits().beyond('explained_packets')}; --filter 'port 5001' reads only some of them"
+        )
     capture, whole = stream.capture, stream.whole
     if flow is not None and not 0 < flow <= len(capture.flows):
         raise CaptureError(f"{name}: no flow {flow} in it: it has {counted(len(capture.flows), 'connection')}")

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..core.errors import NetwarpError, os_words
 from ..core.lines import columns, lines_text
+from ..core.processes import ending_signals
+from .escaped_streams import escaped_streams, indented
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -61,6 +63,9 @@ USUAL_VERB = {"compare": "runs"}
 """Command -> the verb that is meant where none is typed."""
 
 
+LIMIT_HELP = "read larger files from elsewhere, e.g. 'bytes=4 GiB' (docs/security.md has the names)"
+
+
 class Words(Subparsers):
     """The commands. What a module declares as "archive merge" is the verb `merge` of the command `archive`."""
 
@@ -82,6 +87,7 @@ class Words(Subparsers):
                 self._verbs[word] = command.add_subparsers(prog=command.prog, required=True, metavar="VERB")
             parser = self._verbs[word].add_parser(verb, **explained(options))
         parser.set_defaults(asked=name)
+        parser.add_argument("--limit", action="append", default=[], metavar="NAME=VALUE", help=LIMIT_HELP)
         return parser
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
@@ -151,7 +157,7 @@ def main(argv: list[str] | None = None) -> int:
     3 a kernel's source does not build, 77 the back end cannot run here, 130 interrupted)."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy would start threads that nothing here uses: 40 ms
     try:
-        with terminable():
+        with escaped_streams(), terminable():
             return _run(argv)
     except KeyboardInterrupt:
         print("netwarp: interrupted", file=sys.stderr)
@@ -220,13 +226,14 @@ def _run(argv: list[str] | None) -> int:
         if unknown:
             parser.of(args.asked).refuse_options(unknown)
         args.typed = typed
-        status: int = args.run(args)
+        with _limits(args.limit):
+            status: int = args.run(args)
         sys.stdout.flush()
         return status
     except NetwarpError as error:
         if verbose:
             logging.exception("failed")
-        print(f"netwarp: {error}", file=sys.stderr)
+        print(f"netwarp: {indented(str(error))}", file=sys.stderr)
         return error.exit_status
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -234,7 +241,7 @@ def _run(argv: list[str] | None) -> int:
     except OSError as error:  # a directory that cannot be made, a disk that filled up
         if verbose:
             logging.exception("failed")
-        print(f"netwarp: {os_words(error)}", file=sys.stderr)
+        print(f"netwarp: {indented(os_words(error))}", file=sys.stderr)
         return 1
 
 
@@ -242,15 +249,24 @@ def _abbreviates(word: str, known: Iterable[str]) -> bool:
     return word.startswith("--") and any(name.startswith(word) for name in known)
 
 
+def _limits(texts: Sequence[str]) -> contextlib.AbstractContextManager[None]:
+    if not texts:
+        return contextlib.nullcontext()
+    from ..core.limits import raised
+
+    return raised(texts)
+
+
 @contextlib.contextmanager
 def terminable() -> Iterator[None]:
-    """Makes SIGTERM act like Ctrl-C everywhere (while cells run, execute() handles both)."""
+    """Makes SIGTERM and SIGHUP act like Ctrl-C everywhere (while cells run, execute() handles them)."""
 
     def interrupt(number: int, frame: object) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = {number: signal.signal(number, interrupt) for number in ending_signals()}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

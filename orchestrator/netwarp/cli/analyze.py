@@ -14,6 +14,7 @@ from typing import Any
 
 from ..core.errors import CaptureError, SpecError
 from . import EXIT_INTERRUPTED
+from .escaped_streams import escaped_json
 from .places import new_file, new_folder
 
 MOST_NAMED = 5
@@ -179,14 +180,14 @@ def _json_parts(value: Any, line: bytes, depth: int) -> Iterator[bytes]:
 def _json(value: Any) -> bytes:
     import msgspec
 
-    return msgspec.json.format(msgspec.json.encode(value), indent=2)
+    return escaped_json(msgspec.json.format(msgspec.json.encode(value), indent=2))
 
 
 def _json_lines(values: Sequence[Any], between: bytes) -> bytes:
     """Each value as one line."""
     import msgspec
 
-    return msgspec.json.Encoder().encode_lines(values).rstrip(b"\n").replace(b"\n", between)
+    return escaped_json(msgspec.json.Encoder().encode_lines(values).rstrip(b"\n").replace(b"\n", between))
 
 
 def _run_directory(root: Path, spec: Path | None, jobs: int | None, parquet: bool, *, with_invalid: bool) -> int:

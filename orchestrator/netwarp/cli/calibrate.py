@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from rich.console import Console
 from rich.table import Table
 
 from ..core.numbers import DASH, given, percent
 from ..engine.calibration import AQM, BUCKETS, GENERIC, IPV6, NETEM, NOT_COMPLETED, RULES, calibrate
 from ..present.profile_table import profile_table
 from ..store.probe_rows import ProbeRow
-from .output import make_table, print_json
+from .output import make_table, plain_console, print_json
 from .places import new_file, new_folder
 from .progress import TerminalProgress
 
@@ -63,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
 
 def show(title: str, rows: Sequence[ProbeRow], full: bool) -> None:
     """The summary, then every comparison (`full`) or those that are off."""
-    console = Console(highlight=False)
+    console = plain_console()
     console.print(_summary(title, rows))
     listed = [row for row in rows if row.unit != NOT_COMPLETED and (full or not row.ok)]
     if listed:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -190,7 +189,7 @@ def print_comparison(compared: RunComparison, numbers: Comparison) -> None:
 def _print_moved(console: Console, title: str, moved: tuple[Moved, ...]) -> None:
     shown = make_table(title, "", "A", "B")
     for row in moved[:SHOWN]:
-        shown.add_row(*map(Text, dataclasses.astuple(row)))
+        shown.add_row(Text(row.name), Text(row.a), Text(row.b))
     console.print(shown)
     if len(moved) > SHOWN:
         console.print(f"... and {len(moved) - SHOWN} more: --json has all of them")

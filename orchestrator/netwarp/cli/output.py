@@ -6,14 +6,17 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, TextIO
 
 import msgspec
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from ..core.lines import Line, lines_text
+from ..core.outside_text import visible
+from .escaped_streams import escaped_json, plain_stream
 
 if TYPE_CHECKING:
     from ..engine.run_directory import Run
@@ -25,7 +28,8 @@ UNWRAPPED = 1_000_000
 def print_json(value: object, *, indent: int = 0) -> None:
     """One JSON value on stdout; indent 0: on one line."""
     text = msgspec.json.encode(value)
-    sys.stdout.buffer.write((msgspec.json.format(text, indent=indent) if indent else text) + b"\n")
+    text = msgspec.json.format(text, indent=indent) if indent else text
+    sys.stdout.buffer.write(escaped_json(text) + b"\n")
 
 
 def terminal_width(stream: IO[str] | None = None) -> int | None:
@@ -50,10 +54,22 @@ def run_lines(run: Run) -> list[Line]:
     return [*page, Line(str(run.path))]
 
 
+class EscapedConsole(Console):
+    """A console that writes colours and such of its own, and of its texts no character that acts on a terminal."""
+
+    def __init__(self, stream: TextIO, *, width: int | None = None) -> None:
+        super().__init__(file=plain_stream(stream), highlight=False, markup=False, emoji=False, width=width)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """The segments, escaped; those of rich's own are marked as controls."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
+
 def plain_console() -> Console:
     """Standard output, plain where it is no terminal; wrapped as `terminal_width` says."""
     width = terminal_width()
-    return Console(highlight=False, markup=False, emoji=False, width=UNWRAPPED if width is None else width)
+    return EscapedConsole(sys.stdout, width=UNWRAPPED if width is None else width)
 
 
 def make_table(title: str, *heads: str) -> Table:

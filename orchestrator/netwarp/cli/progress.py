@@ -8,13 +8,14 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..core.numbers import fixed
 from ..core.types import Cell, CellOutcome, Outcome
 from ..core.units import counted_of
 from ..engine.events import CellFinished, CellsFinished, CellsStarted, CellTime, Event, Notice
+from .escaped_streams import indented
+from .output import EscapedConsole
 
 PLAIN_EVERY_S = 10.0
 
@@ -38,7 +39,7 @@ class TerminalProgress:
     def __call__(self, event: Event) -> None:
         """Show an event."""
         if isinstance(event, Notice):
-            print(f"netwarp: {event.text}", file=sys.stderr, flush=True)
+            print(f"netwarp: {indented(event.text)}", file=sys.stderr, flush=True)
         elif isinstance(event, CellsStarted):
             self._cells = CellsProgress(event.cells, event.finished)
         elif self._cells is None:
@@ -63,7 +64,7 @@ class CellsProgress:
     """A bar on a terminal, a line every ten seconds elsewhere; cells that did not complete are always named."""
 
     def __init__(self, cells: tuple[Cell, ...], finished: Iterable[str] = ()) -> None:
-        self._console = Console(stderr=True, highlight=False)
+        self._console = EscapedConsole(sys.stderr)
         self._total = len(cells)
         self._done = 0
         self._duration_s = {cell.id: cell.duration_ns / 1e9 for cell in cells}

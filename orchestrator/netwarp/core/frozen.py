@@ -27,7 +27,12 @@ _making = threading.Lock()
 
 
 def from_json(data: bytes, kind: type[T]) -> T:
-    """Read the JSON back; safe in any thread. Raises msgspec.DecodeError on an unknown field or a wrong type."""
+    """Read the JSON back; safe in any thread. Raises msgspec.DecodeError on an unknown field or a wrong type, and
+    where it is no UTF-8 or nested too deep.
+    """
     with _making:  # msgspec (0.22) shows a type's fields to other threads before it knows them all: a SIGSEGV there
         decoder = msgspec.json.Decoder(kind)
-    return decoder.decode(data)
+    try:
+        return decoder.decode(data)
+    except (RecursionError, UnicodeDecodeError) as error:  # msgspec raises these as they are
+        raise msgspec.DecodeError(f"{error}") from error

@@ -10,6 +10,8 @@ import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from .outside_text import one_line
+
 GAP = "  "
 """Between two columns."""
 LEAST = 24
@@ -45,7 +47,7 @@ def columns(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), inden
     numbers of the columns that end one below the other. What is in the last column wraps below its own beginning.
     """
     count = max((len(row) for row in rows), default=0)
-    whole = [[*map(_one_line, row), *[""] * (count - len(row))] for row in rows]
+    whole = [[*map(_field, row), *[""] * (count - len(row))] for row in rows]
     widths = [max(letters(row[number]) for row in whole) for number in range(count)]
     result = []
     for row in whole:
@@ -71,6 +73,6 @@ def _place(letter: str) -> int:
     return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
 
 
-def _one_line(text: str) -> str:
-    """A field has no line breaks, tabs or control sequences: each is one space."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
+def _field(text: str) -> str:
+    """A field is one line, of letters and simple spaces."""
+    return "".join(letter if letter.isprintable() else " " for letter in one_line(text))

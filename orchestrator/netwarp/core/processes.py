@@ -1,13 +1,20 @@
-"""Waits for processes that work in certain directories of this machine."""
+"""Waits for processes that work in certain directories of this machine; the signals that end a process."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import select
+import signal
 import time
 from collections.abc import Collection
 from pathlib import Path
+
+
+def ending_signals() -> tuple[signal.Signals, ...]:
+    """SIGTERM, and the signal of a terminal that goes away, unless that is ignored (nohup)."""
+    hangup = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
+    return (signal.SIGTERM, *hangup)
 
 
 def await_end_of_users(directories: Collection[Path], timeout_s: float) -> bool:

@@ -1,5 +1,5 @@
-"""Temporary directories that do not accumulate: each process removes those that killed processes left. Standard library
-only.
+"""Temporary directories that a killed process does not leave: a watcher removes them, and the next process those of
+which the watcher was killed too. Standard library only.
 """
 
 from __future__ import annotations
@@ -8,15 +8,20 @@ import contextlib
 import fcntl
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from .processes import await_end_of_users
+
+DYING_S = 2.0
+
 
 @contextlib.contextmanager
 def scratch(prefix: str) -> Iterator[Path]:
-    """A temporary directory in TMPDIR that is locked as long as this process lives. Directories with the same prefix
-    that no process has locked are removed.
+    """A temporary directory in TMPDIR that is locked as long as this process lives, and removed when it ends, however
+    it ends. Directories with the same prefix that no process has locked are removed.
     """
     with contextlib.ExitStack() as stack:
         while True:
@@ -30,6 +35,7 @@ def scratch(prefix: str) -> Iterator[Path]:
                 pass
             break
         ours = Path(stack.enter_context(made))
+        stack.callback(os.close, _watched(ours))
         # who owns what this process makes: in an ordinary user's guest that is not who it is
         owner = ours.stat().st_uid
         for left in ours.parent.glob(f"{prefix}*"):
@@ -39,6 +45,45 @@ def scratch(prefix: str) -> Iterator[Path]:
                     shutil.rmtree(left, ignore_errors=True)
                     os.close(handle)
         yield ours
+
+
+def _watched(folder: Path) -> int:
+    """Start a process that removes the directory once this one and those forked from it have ended; returns the
+    descriptor by which it knows that they live. It is nobody's child and has no terminal, so that what kills a process
+    with its family or its group misses it.
+    """
+    inode = folder.stat().st_ino
+    watching, alive = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(watching)
+        os.waitpid(child, 0)
+        return alive
+    try:
+        os.setsid()
+        if os.fork() == 0:
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+                signal.signal(number, signal.SIG_IGN)
+            os.dup2(watching, 0)
+            os.closerange(1, os.sysconf("SC_OPEN_MAX"))  # nobody waits for the end of a pipe because of this process
+            os.chdir("/")
+            os.read(0, 1)  # nothing is ever written
+            _remove(folder, inode)
+    finally:
+        os._exit(0)
+
+
+def _remove(folder: Path, inode: int) -> None:
+    """Remove a directory in which guests may still write while they die."""
+    with contextlib.suppress(FileNotFoundError):
+        while folder.lstat().st_ino == inode:
+            places = [folder, *folder.rglob("*")]
+            try:
+                shutil.rmtree(folder)
+            except OSError:
+                if not await_end_of_users([place for place in places if place.is_dir()], DYING_S):
+                    shutil.rmtree(folder, ignore_errors=True)
+                    return
 
 
 def _locked(folder: Path) -> int:

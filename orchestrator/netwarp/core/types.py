@@ -33,6 +33,7 @@ from .names import (
     SysctlValue,
     Text,
 )
+from .outside_text import one_line
 
 NodeKind = Literal["host", "router", "switch"]
 Protocol = Literal["tcp", "sctp", "mptcp", "udp", "quic", "icmp"]
@@ -409,6 +410,11 @@ class Check(Frozen, frozen=True):
     ok: bool
     detail: str
 
+    def __post_init__(self) -> None:
+        """What a cell's files say becomes one line of text that acts on no terminal."""
+        for name in ("check", "detail"):
+            msgspec.structs.force_setattr(self, name, one_line(getattr(self, name)))
+
 
 class CellOutcome(Frozen, frozen=True):
     """The end of a cell: outcome.json, which the back end writes once, plus the judgement of the analyser's checks.
@@ -423,3 +429,9 @@ class CellOutcome(Frozen, frozen=True):
     console_tail: tuple[str, ...] = ()
     host_load_1min: float | None = None
     judged_by: Literal["backend", "analysis"] = "backend"
+
+    def __post_init__(self) -> None:
+        """A program's own words are in them: each becomes one line of text that acts on no terminal."""
+        msgspec.structs.force_setattr(self, "reason", one_line(self.reason))
+        tail = tuple(one_line(line.expandtabs()) for line in self.console_tail)
+        msgspec.structs.force_setattr(self, "console_tail", tail)

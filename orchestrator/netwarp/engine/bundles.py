@@ -7,32 +7,26 @@ from __future__ import annotations
 import contextlib
 import io
 import tarfile
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from ..core.errors import SpecError, StoreError
+from ..core.errors import SpecError
+from ..core.scratch import scratch
 from ..core.types import Cell
+from ..store.bundle_files import OF_A_CELL, OF_THE_RUN, refuse_unpackable, unpack_bundle
 from ..store.run_dir import read_json, whole_file
 from .run_directory import open_run
 
 SUFFIX = ".tar.xz"
-OF_THE_RUN = ("manifest.json", "plan.json", "outputs.json", "calibration.json", "conclusion.json")
-OF_A_CELL = (
-    "cell.json", "outcome.json",
-    *(f"derived/{name}.json" for name in ("packets", "judgement", "checks", "measurements")),
-)  # fmt: skip
-"""The files of a cell that a comparison reads: of captures by their hashes, and of numbers where those differ."""
 LEFT_OUT = ("measurements.csv", "windows.csv")
 """Tables that are too large: the cells have their own measurements; windows of time stand in the figures' tables."""
-MOST_BYTES = 1 << 30
-"""Of a bundle that is opened: it may come from anywhere."""
 
 
 def bundle(run_dir: str | Path, out: str | Path) -> Path:
     """Write a run's bundle; equal runs give equal files.
 
-    Raises StoreError where it is no run, SpecError where a cell that completed was never analysed.
+    Raises StoreError where it is no run, SpecError where a cell that completed was never analysed, StoreError
+    also of a file that no bundle may hold.
     """
     run = open_run(run_dir)
     files = {name: run.path / name for name in OF_THE_RUN}
@@ -48,6 +42,7 @@ def bundle(run_dir: str | Path, out: str | Path) -> Path:
     with whole_file(out) as file, tarfile.open(fileobj=file, mode="w:xz", format=tarfile.PAX_FORMAT) as archive:
         for name in sorted(files, key=PurePosixPath):
             if files[name].is_file():
+                refuse_unpackable(name, files[name].stat().st_size)
                 content = files[name].read_bytes()
                 archive.addfile(_anonymous(name, len(content)), io.BytesIO(content))
     return out
@@ -67,29 +62,17 @@ def opened(path: str | Path) -> Iterator[Path]:
     if not path.is_file():
         yield path
         return
-    with tempfile.TemporaryDirectory(prefix="netwarp-bundle-") as place:
-        try:
-            with tarfile.open(path, "r:xz") as archive:
-                entries = archive.getmembers()
-                if sum(entry.size for entry in entries) > MOST_BYTES or not all(_is_plain(entry) for entry in entries):
-                    raise StoreError(f"{path}: is no bundle of a run: netwarp archive bundle RUN writes one")
-                archive.extractall(place)
-        except (tarfile.TarError, OSError, EOFError) as error:
-            raise StoreError(f"{path}: is no bundle that can be read ({error})") from error
-        Path(place).chmod(0o711)  # the user that root becomes must reach the cells in it
-        _name_cells(Path(place))
-        yield Path(place)
-
-
-def _is_plain(entry: tarfile.TarInfo) -> bool:
-    """A file whose name stays inside (Python's own filter is younger than 3.11.0)."""
-    name = PurePosixPath(entry.name)
-    return entry.isfile() and not name.is_absolute() and ".." not in name.parts
+    with scratch("netwarp-bundle-") as place:
+        place.chmod(0o711)  # the user that root becomes must reach the cells in it
+        unpack_bundle(path, place)
+        _name_cells(place)
+        yield place
 
 
 def _name_cells(place: Path) -> None:
     """Give the cells' directories the names that this netwarp has for them; another version may have others."""
-    for folder in sorted((place / "cells").iterdir()):
+    cells = place / "cells"
+    for folder in sorted(cells.iterdir()) if cells.is_dir() else ():
         cell = read_json(folder / "cell.json", Cell)
         if cell.id != folder.name:
             folder.rename(folder.with_name(cell.id))

@@ -20,10 +20,10 @@ import msgspec
 
 from ..captures.first_difference import difference_of_files
 from ..core.errors import CaptureError, SpecError, StoreError
-from ..core.frozen import to_json
+from ..core.frozen import from_json, to_json
 from ..core.numbers import given, percent
 from ..core.types import Cell, Measurement
-from ..measure.capture_point import capture_file
+from ..measure.capture_point import capture_named
 from ..measure.cell import capture_digests
 from ..measure.cell_records import read_cell_records
 from ..measure.first_divergence import Divergence, first_divergence
@@ -199,8 +199,16 @@ def content(cell: bytes) -> str:
             return {key: child for key, child in kept.items() if child or (child == 0 and child is not False)}
         return [meant(child) for child in value] if isinstance(value, list) else value
 
-    read = json.loads(cell)
+    read = cell_keys(cell)
     return json.dumps(meant({key: value for key, value in read.items() if key not in LABELS}), sort_keys=True)
+
+
+def cell_keys(cell: bytes) -> dict[str, Any]:
+    """The content of a cell.json of any version. Raises StoreError."""
+    try:
+        return from_json(cell, dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise StoreError(f"a cell.json in it cannot be read: {error}") from error
 
 
 def matched(a: Mapping[str, bytes], b: Mapping[str, bytes]) -> Iterator[tuple[str | None, str | None]]:
@@ -259,7 +267,7 @@ def _digests(cell: CellDir) -> dict[str, str]:
 
 def _first_difference(name: str, there: CellDir, here: CellDir) -> str:
     """The first packet that differs between two captures of a name (<node>-<link>)."""
-    files = [capture_file(cell.root, *name.split("-", 1)) for cell in (here, there)]
+    files = [capture_named(cell.root, name) for cell in (here, there)]
     if files[0] is None or files[1] is None:
         return "its digest differs, and one run has removed its captures (netwarp archive replay makes them again)"
     try:
@@ -359,7 +367,7 @@ def compare_exactly(
     files = list(_measurements(pairs, *runs, renamed))
     if tables:
         names = {pair.b: pair.a for pair in pairs if pair.a is not None and pair.b is not None}
-        labels = {"experiment", *(key for cell in stored[0].values() for key in json.loads(cell)["factors"])}
+        labels = {"experiment", *(key for cell in stored[0].values() for key in cell_keys(cell).get("factors") or ())}
         files += _tables(runs[0].tables, runs[1].tables, renamed, {*left_out}, names, labels)
     return RunComparison(first, second, cells=tuple(pairs), files=tuple(files))
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from ..captures.first_difference import behaviour_difference_of_files
 from ..core.errors import CaptureError, StoreError
-from ..measure.capture_point import capture_file
+from ..measure.capture_point import capture_named
 from ..measure.cell_records import read_cell_records
 from ..results.run_comparison import CellPair, RunComparison, Side
 from ..store.manifest import Manifest
 from ..store.run_dir import RunDir, read_json
-from .compare import compare_cell, matched
+from .compare import cell_keys, compare_cell, matched
 
 WITHIN_NS = 20_000
 """Times of equal packets may differ by this: a read of the clock takes 256 ns of virtual time, and another kernel may
@@ -38,7 +38,7 @@ def compare_packets(a: str | Path, b: str | Path, *, within_ns: int = WITHIN_NS)
 
 
 def _without_draws(cell: bytes) -> bytes:
-    read = json.loads(cell)
+    read = cell_keys(cell)
     return json.dumps({key: value for key, value in read.items() if key not in ("kernel", "seed")}).encode()
 
 
@@ -47,7 +47,7 @@ def _pair(pair: CellPair, a: RunDir, b: RunDir, within_ns: int) -> CellPair:
         return pair
     there, here = a.cell(pair.a), b.cell(pair.b)
     for name in pair.captures:
-        files = [capture_file(cell.root, *name.split("-", 1)) for cell in (there, here)]
+        files = [capture_named(cell.root, name) for cell in (there, here)]
         if files[0] is None or files[1] is None:
             return CellPair(pair.a, pair.b, "no captures", f"capture {name} is in one of the runs only")
         try:

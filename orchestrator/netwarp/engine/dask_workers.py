@@ -364,7 +364,8 @@ def _own_worker() -> Any:
 
         def setup(self, worker: Any) -> None:
             """Leave interrupts to the process that started this."""
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            for number in (signal.SIGINT, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)
 
     return OwnWorker()
 

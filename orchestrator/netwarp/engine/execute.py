@@ -18,6 +18,7 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 
 from ..core.errors import CaptureError, CellError, SpecError, StoreError
+from ..core.processes import ending_signals
 from ..core.types import Cell, CellOutcome, Outcome
 from ..sandbox import Backend, Interrupted, VirtualBackend
 from ..store.cell_archive import cell_from_bytes
@@ -103,10 +104,10 @@ def execute(
     """Run every cell that has no outcome yet, and analyse it where it ran. keep, pack: as for `run`. jobs: cells
     at once, if the executor has workers of its own. grown_from: as for `run_batch`; of local workers alone.
 
-    `finished` is called when a cell ends, and `progress` too, both in the caller's thread. Raises Stopped on SIGINT or
-    SIGTERM, after every sandbox was stopped; SpecError if sandboxes would not see the directory; StoreError if the run
-    directory cannot be written (DiskFull: no space). Cells that were not run have no outcome, so that --resume runs
-    them.
+    `finished` is called when a cell ends, and `progress` too, both in the caller's thread. Raises Stopped on SIGINT,
+    SIGTERM or SIGHUP, after every sandbox was stopped; SpecError if sandboxes would not see the directory; StoreError
+    if the run directory cannot be written (DiskFull: no space). Cells that were not run have no outcome, so that
+    --resume runs them.
     """
     backend.check_place(run.root)
     run.clear_partial()
@@ -313,7 +314,7 @@ class _Dispatch(Generic[T]):
 
 @contextlib.contextmanager
 def _signals(stop: Callable[[], None]) -> Iterator[None]:
-    """SIGINT and SIGTERM stop every sandbox at once. Only the main thread may install the handlers."""
+    """SIGINT, SIGTERM and SIGHUP stop every sandbox at once. Only the main thread may install the handlers."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -321,7 +322,7 @@ def _signals(stop: Callable[[], None]) -> Iterator[None]:
     def handle(number: int, frame: FrameType | None) -> None:
         stop()
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, *ending_signals())}
     try:
         yield
     finally:

@@ -130,7 +130,8 @@ def _begin(parent: int, backend: Backend | None, stop_end: int, times_end: int, 
         os.close(handle)
     _here = worker = Worker(backend)
     gc.freeze()  # collecting garbage would look at all that the parent had, and copy its pages
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal goes to all: the parent says what to do
+    for number in (signal.SIGINT, signal.SIGHUP):  # Ctrl-C in a terminal, and its end, go to all: the parent decides
+        signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=worker.leave, daemon=True).start())
     if backend is not None:
         backend.progress = lambda cell_id, virtual_s: _tell(times_end, cell_id, virtual_s)

@@ -49,7 +49,7 @@ Conclude = Callable[[Run], Conclusion]
 
 
 class RunInterrupted(KeyboardInterrupt):
-    """SIGINT or SIGTERM stopped a run; `run` holds its finished cells; with resume=True it goes on."""
+    """SIGINT, SIGTERM or SIGHUP stopped a run; `run` holds its finished cells; with resume=True it goes on."""
 
     def __init__(self, run: Run) -> None:
         super().__init__(f"interrupted; {run.path} keeps what is finished")

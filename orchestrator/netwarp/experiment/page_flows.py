@@ -21,6 +21,7 @@ from typing import Annotated
 
 import msgspec
 
+from ..core.frozen import from_json
 from ..core.types import OptionValue, Protocol
 from .fields import Field, Reader, check_keys, quantity, read_quantity
 from .options import LONGEST_LIST
@@ -284,7 +285,7 @@ def read_har(text: bytes) -> list[PageSizes]:
     A response without a byte (from a cache, or not finished) is no object. An archive without pages is one page.
     """
     try:
-        log = msgspec.json.decode(text, type=_Archive).log
+        log = from_json(text, _Archive).log
     except msgspec.DecodeError as error:
         raise ValueError(f"is no HAR 1.2: {error}") from error
     pages = sorted(log.pages, key=lambda page: page.started_date_time)

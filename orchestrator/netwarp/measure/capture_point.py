@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from ..core.types import Cell
 from ..store import compressed
 from ..store.run_dir import CellDir
 
+CAPTURE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,200}")
+"""The name of a capture without its suffix."""
 HOST_TABLES = ("packets", "segments", "chunks", "sacks", "blocks", "inits", "mptcp_options", "datagrams", "quic")
 
 
@@ -59,8 +62,15 @@ def captured_links(cell: Cell, node: str) -> list[str]:
 
 def capture_file(cell_dir: Path, node: str, link: str) -> Path | None:
     """The path of capture/<node>-<link>.pcap, plain or compressed; None if neither exists."""
+    return capture_named(cell_dir, f"{node}-{link}")
+
+
+def capture_named(cell_dir: Path, name: str) -> Path | None:
+    """The same by the whole name, which a file from elsewhere may have said."""
+    if not CAPTURE_NAME.fullmatch(name):
+        return None
     for suffix in (".pcap.zst", ".pcap", ".pcap.gz"):
-        path = cell_dir / "capture" / f"{node}-{link}{suffix}"
+        path = cell_dir / "capture" / f"{name}{suffix}"
         if path.exists():
             return path
     return None

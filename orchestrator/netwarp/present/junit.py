@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from ..core.outside_text import one_line, visible
 from ..core.types import CellOutcome, Outcome
 from ..plan.types import Plan
 from ..store.run_dir import write_atomic
@@ -58,9 +59,8 @@ def _case(suite: ElementTree.Element, of: str, name: str) -> ElementTree.Element
 
 
 def _add(case: ElementTree.Element, kind: str, message: str, text: str) -> None:
-    ElementTree.SubElement(case, kind, message=_text(message)).text = _text(text)
+    ElementTree.SubElement(case, kind, message=_text(one_line(message))).text = _text(text)
 
 
 def _text(text: str) -> str:
-    """Without the control characters that XML has no way to write (a console may hold any)."""
-    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", visible(text))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..core.outputs import looks_like_a_formula
+from ..core.outside_text import one_line
 from ..core.types import CellOutcome
 from ..plan.types import Plan
 from ..store.run_dir import RunDir, write_atomic
@@ -88,6 +89,8 @@ def csv_blocks(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Itera
 
 
 def _text(field: object) -> str:
-    if isinstance(field, str) and looks_like_a_formula(field):
-        return f"'{field}"  # a spreadsheet shows it instead of computing it
+    if isinstance(field, str):
+        field = one_line(field)
+        # a spreadsheet shows it instead of computing it
+        return f"'{field}" if looks_like_a_formula(field) else field
     return "" if field is None else repr(float(field)) if isinstance(field, float) else str(field)

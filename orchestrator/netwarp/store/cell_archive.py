@@ -18,12 +18,11 @@ import msgspec
 
 from ..core.errors import StoreError
 from ..core.inside import InsidePath, inside
+from ..core.limits import limits
 from . import compressed
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
 """The first time that ZIP knows."""
-MOST_BYTES = 1 << 34
-"""Limit of a cell's expanded size: no capture comes near it, but an archive made to fill a disk would exceed it."""
 BROKEN = (OSError, EOFError, ValueError, RuntimeError, struct.error, zlib.error, zipfile.BadZipFile)
 """Errors of reading a damaged archive (RuntimeError: it says that a member is encrypted)."""
 Files = Iterable[tuple[str, bytes | None]]
@@ -55,15 +54,23 @@ def unpack_cell(data: bytes, directory: Path) -> None:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = archive.infolist()
-            if sum(member.file_size for member in members) > MOST_BYTES:
-                raise StoreError(
-                    f"{directory.name}: its archive expands to more than {MOST_BYTES >> 30} GiB, which no cell takes"
-                )
+            if len(members) > limits().members:
+                raise StoreError(f"{directory.name}: its archive holds {limits().beyond('members')}")
+            if sum(member.file_size for member in members) > limits().capture_bytes:
+                raise StoreError(f"{directory.name}: its archive expands to {limits().beyond('capture_bytes')}")
+            for member in members:
+                refuse_bomb(member)
             _write(
                 ((member.filename, None if member.is_dir() else archive.read(member)) for member in members), directory
             )
     except BROKEN as error:
         raise StoreError(f"{directory}: its archive cannot be unpacked: {error}") from error
+
+
+def refuse_bomb(member: zipfile.ZipInfo) -> None:
+    """Refuse a compressed member that is large: it is read at once. Raises OSError."""
+    if member.compress_type != zipfile.ZIP_STORED and member.file_size > limits().file_bytes:
+        raise OSError(0, f"{member.filename} expands to {limits().beyond('file_bytes')}")
 
 
 def cell_to_bytes(directory: Path) -> bytes:

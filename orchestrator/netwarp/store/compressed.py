@@ -13,6 +13,7 @@ from typing import IO, BinaryIO
 import zstandard
 
 from ..core.inside import inside
+from ..core.limits import limits
 
 SUFFIX = ".zst"
 LEVEL = 3
@@ -20,6 +21,7 @@ WINDOW_BYTES = 2 << 20
 """Of LEVEL. A frame of no more bytes is a single segment, if its length is known at its beginning."""
 FRAME_BEGIN = struct.Struct("<IBB")
 """Magic number, descriptor and window of a frame without a length; with one, that follows (RFC 8878 3.1.1)."""
+LARGEST_WINDOW = 128 << 20
 SHORT_LENGTH = 4
 """Bytes of the length of a frame below 4 GiB; above, it has twice as many."""
 
@@ -127,12 +129,24 @@ def exists(path: Path) -> bool:
 
 
 def read(path: Path) -> bytes:
-    """The content of the plain or the compressed file. Raises OSError, also if it cannot be decompressed."""
+    """The content of the plain or the compressed file. Raises OSError, also if it cannot be decompressed or is larger
+    than the limit.
+    """
     try:
+        if path.stat().st_size > limits().bytes:
+            raise OSError(0, f"has {limits().beyond('bytes')}", str(path))
         return path.read_bytes()
     except FileNotFoundError:
-        data = packed(path).read_bytes()
-        try:
-            return zstandard.ZstdDecompressor().decompress(data)
-        except zstandard.ZstdError as error:
-            raise OSError(0, f"cannot be expanded: {error}", str(packed(path))) from error
+        return _expanded(packed(path))
+
+
+def _expanded(path: Path) -> bytes:
+    most = limits().file_bytes
+    data = path.read_bytes()
+    try:
+        # by what it says of itself it would get memory for that, before a byte is expanded
+        if zstandard.frame_content_size(data) <= most:
+            return zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW).decompress(data, most)
+    except zstandard.ZstdError as error:
+        raise OSError(0, f"cannot be expanded: {error}", str(path)) from error
+    raise OSError(0, f"expands to {limits().beyond('file_bytes')}", str(path))

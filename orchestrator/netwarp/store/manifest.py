@@ -14,11 +14,13 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from ..core.checkout import CHECKOUT, INSTALLED
 from ..core.frozen import Frozen
+from ..core.outside_text import one_line
 from ..core.version import __version__
 from .run_dir import FORMAT_VERSION
 
@@ -68,6 +70,11 @@ class Manifest(Frozen, frozen=True):
     versions of Python and packages. Empty in runs of before 2026-11-23.
     """
 
+    def __post_init__(self) -> None:
+        """Whatever a machine's files called these things: each text becomes one line that acts on no terminal."""
+        for name in self.__struct_fields__:
+            msgspec.structs.force_setattr(self, name, _one_lines(getattr(self, name)))
+
     def other_software(self, software: Mapping[str, str]) -> list[str]:
         """The names of what differs in this run's software from another's; [] also where one of them is not known."""
         if not self.software or not software:
@@ -82,6 +89,14 @@ class Manifest(Frozen, frozen=True):
         words = self.arguments
         apart = [word for word, before in zip(words[1:], words, strict=False) if before == "--set"]
         return apart + [word.removeprefix("--set=") for word in words if word.startswith("--set=")]
+
+
+def _one_lines(value: Any) -> Any:
+    if isinstance(value, str):
+        return one_line(value)
+    if isinstance(value, tuple):
+        return tuple(map(_one_lines, value))
+    return {one_line(key): _one_lines(child) for key, child in value.items()} if isinstance(value, dict) else value
 
 
 def identity_of(kernels: Iterable[tuple[str, str]]) -> tuple[str, str]:

@@ -55,7 +55,7 @@ def read_ndjson(path: Path, decoder: msgspec.json.Decoder[R], named: str = "") -
         data = b"\n".join(line for line in data.split(b"\n") if name in line)
     try:
         return decoder.decode_lines(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise StoreError(f"{path}: not the records of this version: {error}") from error
 
 

@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from ..core.errors import StoreError
 from ..core.inside import InsidePath, inside
-from .cell_archive import BROKEN
+from .cell_archive import BROKEN, refuse_bomb
 
 PACK_CELLS = 1000
 """A pack's cells, at most: 100,000 cells are 100 files then, and packing as many takes about a second."""
@@ -83,6 +83,13 @@ class PackedPath(InsidePath):
             return False
         return not name or any(member.startswith(f"{name}/") for member in cell.NameToInfo)
 
+    def stat(self, **more: Any) -> os.stat_result:
+        """Of a file, of which only the size is known. Raises FileNotFoundError."""
+        cell, name = self._opened()
+        if name not in cell.NameToInfo:
+            raise FileNotFoundError(2, os.strerror(2), str(self))
+        return os.stat_result((0o100644, 0, 0, 1, 0, 0, cell.NameToInfo[name].file_size, 0, 0, 0))
+
     def is_symlink(self) -> bool:
         """None is ever packed."""
         return False
@@ -91,6 +98,7 @@ class PackedPath(InsidePath):
         """The file's content. Raises FileNotFoundError, OSError."""
         cell, name = self._opened()
         try:
+            refuse_bomb(cell.getinfo(name))
             return cell.read(name)
         except KeyError as error:
             raise FileNotFoundError(2, os.strerror(2), str(self)) from error
@@ -129,7 +137,10 @@ def opened_cell(archive: Path, cell_id: str) -> zipfile.ZipFile:
 
 @functools.lru_cache(maxsize=_KEPT)
 def _opened(archive: Path, cell_id: str, changed_ns: int) -> zipfile.ZipFile:
-    return zipfile.ZipFile(io.BytesIO(cell_bytes(archive, cell_id)))
+    try:
+        return zipfile.ZipFile(io.BytesIO(cell_bytes(archive, cell_id)))
+    except BROKEN as error:
+        raise StoreError(f"{archive}: {cell_id} cannot be read: {error}; restore that file, or remove it") from error
 
 
 def cell_bytes(archive: Path, cell_id: str) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -32,6 +33,8 @@ from support.chain_kit import (
     unless_too_late,
     written,
 )
+from support.killable import kernels, workers
+from support.leftovers import settle
 
 SEED = int(os.environ.get("NETWARP_TEST_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 31)
 """Of the moments; printed with every failure, given again by NETWARP_TEST_SEED."""
@@ -211,7 +214,59 @@ def test_a_cell_under_which_every_worker_dies(checkout: Checkout, spec: Path, tm
     nothing_left(tmp_path, run=run)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("target", "number"),
+    [("netwarp", signal.SIGKILL), ("worker", signal.SIGKILL), ("guest", signal.SIGKILL), ("group", signal.SIGHUP)],
+)
+def test_verify_of_a_bundle_leaves_nothing(
+    target: str,
+    number: int,
+    checkout: Checkout,
+    undisturbed: tuple[Path, float],
+    tmp_path: Path,
+    moments: random.Random,
+) -> None:
+    """Whoever is killed, at any moment: nothing stays where the bundle was unpacked."""
+    (tmp_path / "tmp").mkdir()
+    bundle = tmp_path / "run.tar.xz"
+    checkout.run("archive", "bundle", undisturbed[0], "--out", bundle, cwd=tmp_path).ok()
+    hit = 0
+    for attempt in range(3 * TRIES):
+        process = checkout.start(
+            "archive", "verify", bundle, "--jobs", 2, cwd=tmp_path, TMPDIR=str(tmp_path / "tmp")
+        )  # fmt: skip
+        killed_after(process, moments.uniform(0, undisturbed[1] / 2**attempt), 0)
+        victims = {"netwarp": lambda pid: [pid], "group": lambda pid: [pid], "worker": workers, "guest": kernels}
+        if alive := victims[target](process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                (os.killpg if target == "group" else os.kill)(moments.choice(alive), number)
+        done = ended(process)
+        assert "Traceback" not in done.err or done.status == -number, done
+        nothing_left(tmp_path)
+        assert settle(lambda: [path.name for path in (tmp_path / "tmp").iterdir()]) == []
+        hit += bool(alive) and (done.status != 0 or target == "worker")
+        if hit == 2:
+            return
+    assert hit, "it always ended before anything could be killed"
+
+
+def test_a_hangup_of_verify_leaves_the_run_as_it_was(
+    checkout: Checkout, undisturbed: tuple[Path, float], tmp_path: Path
+) -> None:
+    """cells/.partial, in which its cells run again, is gone."""
+    run = tmp_path / "run"
+    shutil.copytree(undisturbed[0], run)
+    process = checkout.start("archive", "verify", run, "--jobs", 2, cwd=tmp_path)
+    while process.poll() is None and not guests(process.pid):
+        time.sleep(0.002)
+    os.killpg(process.pid, signal.SIGHUP)
+    done = ended(process)
+    unless_too_late(done)
+    assert done.status == 130 and not (run / "cells" / ".partial").exists(), done
+    nothing_left(tmp_path, run=run)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupted(
     number: int, checkout: Checkout, spec: Path, undisturbed: tuple[Path, float], tmp_path: Path
 ) -> None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from netwarp.core.scratch import scratch
 from support.checkout import ROOT
+from support.leftovers import settle
 
 HOLD = """\
 import sys
@@ -30,12 +33,11 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def holder() -> tuple[subprocess.Popen[str], Path]:
+def holder(program: str = HOLD, **options: Any) -> tuple[subprocess.Popen[str], Path]:
     """A process that holds one."""
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        cwd=ROOT,
-    )  # fmt: skip
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, **options
+    )
     assert process.stdout is not None
     return process, Path(process.stdout.readline().strip())
 
@@ -46,15 +48,44 @@ def test_it_is_removed_with_the_process_that_made_it(place: Path) -> None:
     assert list(place.iterdir()) == []
 
 
-def test_the_next_process_removes_what_a_killed_one_left(place: Path) -> None:
+def test_a_killed_process_leaves_nothing(place: Path) -> None:
     process, directory = holder()
+    (directory / "cells").mkdir()
+    (directory / "cells" / "file").write_text("x")
     with scratch("t-") as ours:
         assert ours.is_dir() and directory.is_dir(), "it lives"
     process.kill()
     process.communicate()
+    assert settle(lambda: [path.name for path in place.iterdir()]) == []
+
+
+def test_a_killed_group_leaves_nothing(place: Path) -> None:
+    """As the kernel kills a session, or a test its process group."""
+    process, directory = holder(start_new_session=True)
     assert directory.is_dir()
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert settle(lambda: [path.name for path in place.iterdir()]) == []
+
+
+def test_a_worker_that_outlives_its_parent_keeps_it(place: Path) -> None:
+    """The directory goes when the last process that was forked there has ended."""
+    fork = HOLD.replace(
+        "    sys.stdin.read()\n", "    if os.fork():\n        os.kill(os.getpid(), 9)\n    sys.stdin.read()\n"
+    )
+    process, directory = holder(fork.replace("import sys", "import os, sys", 1))
+    process.wait()
+    assert directory.is_dir()
+    process.communicate()
+    assert settle(lambda: [path.name for path in place.iterdir()]) == []
+
+
+def test_the_next_process_removes_what_is_left(place: Path) -> None:
+    """By a machine that lost its power: the watcher is gone too."""
+    (place / "t-left").mkdir()
+    (place / "t-left" / "file").write_text("x")
     with scratch("t-"):
-        assert not directory.exists()
+        assert not (place / "t-left").exists()
     assert list(place.iterdir()) == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -56,7 +57,8 @@ class Inventory:
 
 
 def read_inventory(path: Path) -> Inventory:
-    """An inventory as Ansible reads it. Raises SpecError (the file is wrong), BackendUnavailable (no Ansible)."""
+    """An inventory as Ansible reads it, of YAML or INI: it would also run one that is a program, or a plugin's
+    configuration. Raises SpecError (the file is wrong), BackendUnavailable (no Ansible)."""
     if not path.exists():
         raise SpecError(f"{path}: there is no such inventory; `make lab` makes one")
     beside = Path(sys.executable).parent / "ansible-inventory"
@@ -68,7 +70,7 @@ def read_inventory(path: Path) -> Inventory:
         )
     done = subprocess.run(
         [program, "-i", str(path.absolute()), "--list"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        check=False,
+        check=False, env=os.environ | {"ANSIBLE_INVENTORY_ENABLED": "yaml,ini"},
     )  # fmt: skip
     if done.returncode:
         raise SpecError(f"{path}: {(done.stderr.strip().splitlines() or ['Ansible cannot read it'])[-1]}")
