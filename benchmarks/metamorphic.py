@@ -26,7 +26,7 @@ from netwarp.captures import FileSummary, summarise_points
 from netwarp.captures.explanation import Explanation, explain
 from netwarp.captures.findings import every_finding
 from netwarp.core.errors import CaptureError
-from transformations import TCP, Frames, read_frames
+from transformations import HEADERS, TCP, Frames, read_frames
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "tests" / "data"
@@ -94,9 +94,11 @@ def _told(file: FileSummary, explained: Explanation, rename: dict[str, str]) -> 
 
 
 def _renamed(text: str, rename: dict[str, str]) -> str:
-    for new, old in rename.items():
-        text = text.replace(f"[{new}]", old).replace(new, old)
-    return text
+    if not rename:
+        return text
+    names = {f"[{new}]": old for new, old in rename.items()} | rename
+    found = sorted(names, key=lambda name: -len(name))
+    return re.sub("|".join(re.escape(name) + r"(?!\d)" for name in found), lambda match: names[match[0]], text)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,6 +152,12 @@ def _mapped(frames: Frames) -> dict[str, str]:
         for four in sorted(_addresses(frames))
         if four[0] == 10
     }
+
+
+def _ports(frames: Frames) -> dict[str, str]:
+    ends = {end for frame in frames.frames for end in change.ends_of(frames, frame)}
+    texts = [(str(ipaddress.IPv4Address(address)), port) for address, port in ends]
+    return {f"{text}:{port ^ change.PORT_BITS}": f"{text}:{port}" for text, port in texts}
 
 
 def _only_tcp(make: Callable[[Frames], list[bytes] | None]) -> Callable[[Frames], list[bytes] | None]:
@@ -214,6 +222,7 @@ CHANGES: tuple[Change, ...] = (
         lambda frames: change.copies(change.to_ipv6(frames), 4, 0))), may=BYTES, rename=_six),
     Change("as IPv6", _only_tcp(one(change.to_ipv6)), may=BYTES, rename=_six),
     Change("other addresses", _only_tcp(one(change.other_addresses)), rename=_mapped),
+    Change("other ports", _only_tcp(one(change.other_ports)), rename=_ports),
     Change("a day later", one(lambda frames: change.shifted(frames, 86_400_000_000_000))),
     Change("big endian", lambda frames: [frames.pcap(order=">")]),
     Change("pcapng", lambda frames: [frames.pcapng()]),
@@ -305,6 +314,9 @@ def run(paths: Sequence[Path], only: str | None = None) -> tuple[dict[str, list[
         for path in paths:
             try:
                 frames = read_frames(path)
+                if frames.link_type not in HEADERS:
+                    refused.append(f"{path.name}: frames of link type {frames.link_type} are not changed here")
+                    continue
                 plain = Path(folder) / "plain.pcap"
                 plain.write_bytes(frames.pcap())
                 before = story_of([plain], {})

@@ -227,6 +227,34 @@ def other_addresses(frames: Frames) -> Frames:
     return frames.each(change)
 
 
+PORT_BITS = 0x0101
+"""What ports are changed by."""
+
+
+def ends_of(frames: Frames, frame: Frame) -> list[tuple[bytes, int]]:
+    """Address and port of both ends of a TCP segment of IPv4; nothing of others, and of later fragments."""
+    ip = frame.data[frames.header :]
+    if not is_ipv4(frames, frame) or ip[9] != TCP or struct.unpack("!H", ip[6:8])[0] & 0x1FFF:
+        return []
+    head = (ip[0] & 15) * 4
+    ports = struct.unpack("!HH", ip[head : head + 4]) if len(ip) >= head + 4 else ()
+    return list(zip((ip[12:16], ip[16:20]), ports, strict=False))
+
+
+def other_ports(frames: Frames) -> Frames:
+    """TCP's ports with other bits."""
+
+    def change(frame: Frame) -> Frame:
+        ends = ends_of(frames, frame)
+        if len(ends) < 2:
+            return frame
+        at = frames.header + (frame.data[frames.header] & 15) * 4
+        ports = struct.pack("!HH", *(port ^ PORT_BITS for _, port in ends))
+        return dataclasses.replace(frame, data=frame.data[:at] + ports + frame.data[at + 4 :])
+
+    return frames.each(change)
+
+
 def with_others(frames: Frames, added: Sequence[tuple[float, bytes]]) -> Frames:
     """IP packets put in, each at a share of the file's packets, at the time of the packet there."""
     result = list(frames.frames)

@@ -129,6 +129,7 @@ def _faults(connection: Connection) -> Iterator[Moment]:
         for group in others:
             moved = (who, round(group[0]["t_s"], 6)) in elsewhere
             yield _stalls(who, path, group, mine, moved=moved)
+    yield from _more_stalls(connection)
     for event in _of(connection, "new data on another path", "new data returns to its first path"):
         moves = "returns" if event["what"].startswith("new data returns") else "moves"
         yield Moment(float(event["t_s"]), f"new data {moves} from {_way(event['before'])} to {_way(event['path'])}")
@@ -157,6 +158,18 @@ def _icmp(connection: Connection) -> Iterator[Moment]:
         size = f", at most {events[0]['mtu_bytes']} B" if "mtu_bytes" in events[0] else ""
         text = f"{host} answers {connection.ends[direction]} by ICMP: {error}{size}"
         yield Moment(first, text + (f" ({len(events)} times, the last at {_at(last)})" if len(events) > 1 else ""))
+
+
+def _more_stalls(connection: Connection) -> Iterator[Moment]:
+    """Of very many outages only the first are events: the others by the totals."""
+    for direction, totals in totals_of(connection).items():
+        who = connection.ends[direction]
+        listed = [event for event in _of(connection, "outage begins") if event.get("data_of", who) == who]
+        more = int(totals.get("outages") or 0) - len(listed)
+        if listed and more > 0:
+            expiries = int(totals.get("t3_expiries") or 0)
+            text = f"{counted(more, 'more stall')} of {who} after these; T3 expires {counted(expiries, 'time')} in all"
+            yield Moment(float(listed[-1]["t_s"]), text)
 
 
 def _groups(rows: Sequence[Event]) -> Iterator[list[Event]]:

@@ -220,3 +220,29 @@ def test_evidence_of_an_association(tmp_path: Path) -> None:
     (explained,) = explain([found], 1)
     assert explained.moments[1].text.startswith("the association is up, after ")
     assert "the capture has no COOKIE ACK" in explained.moments[1].text
+
+
+def test_a_heartbeat_interval_without_the_handshake(tmp_path: Path) -> None:
+    """Pauses of answered HEARTBEATs of an idle path bound the interval from above wherever they are captured."""
+    packets = []
+    for number in range(6):
+        at = number * 31_000 + 7 * number % 5
+        packets.append((T + at * MS, sctp(22, chunk(4, b"beat%d" % number))))
+        packets.append((T + (at + 20) * MS, sctp(11, chunk(5, b"beat%d" % number), back=True)))
+    (explained,) = explain([summary(tmp_path, packets)], 1)
+    (known,) = [setting for setting in explained.settings if setting.name == "heartbeat_interval"]
+    assert known.low is None and known.high is not None and 30 <= known.high <= 31.1
+
+
+def test_very_many_stalls_are_counted_once(tmp_path: Path) -> None:
+    """`analyze` and `explain` tell the same number of T3 expiries."""
+    packets = [*sctp_story.handshake(20)]
+    for number in range(530):
+        at = 1000 + 3000 * number
+        packets += [data(at, number), data(at + 1000, number), sack(at + 1020, number)]
+    found = summary(tmp_path, [(T + at, packet) for at, packet in packets])
+    assert found.connections[0].totals["t3_expiries"] == 530
+    assert [text for text in found.findings if "530 T3 expiries" in text]
+    (explained,) = explain([found], 1)
+    texts = [moment.text for moment in explained.moments]
+    assert "30 more stalls of 10.1.0.1:1000 after these; T3 expires 530 times in all" in texts

@@ -391,8 +391,7 @@ def _heartbeat_interval(association: Association, waits: Sequence[Wait], end: in
     busy = (columns["direction"] == end) & ~quiet
     gaps: list[int] = []
     times: list[int] = []
-    if association.point != "sender":
-        return  # one that was lost before the capture point would double the pause
+    elsewhere = association.point != "sender"  # one that was lost before the capture point would double the pause
     first_path = int(association.chunks["path"][0])
     for path in association.paths:
         mine = np.flatnonzero((beats.direction == end) & (beats.path == path))
@@ -410,6 +409,11 @@ def _heartbeat_interval(association: Association, waits: Sequence[Wait], end: in
                 gaps.append(finish - begin)
                 times.append(finish)
     if not gaps:
+        return
+    if elsewhere:
+        what = f"{counted(len(gaps), 'pause', 'pauses')} between heartbeats of an idle path, as seen from the capture"
+        high = (min(gaps) + TICK_NS) / 1e9
+        yield InferredSetting(end, "heartbeat_interval", None, high, "s", what, tuple(times[:10]))
         return
     spread = max(gaps) - min(gaps)
     if len(gaps) >= ENOUGH:

@@ -44,7 +44,7 @@ def totals(association: Association) -> Totals:
     """
     points = {"sender": AT_RECEIVER, "receiver": AT_SENDER, "middle": (*AT_RECEIVER, *ROUND_TRIPS)}
     blind = points.get(association.point, ())
-    if _unseen(association):  # what is missing here may have come, by another path
+    if _unseen(association) > UNSEEN * len(association.sent):  # what is missing here may have come by another path
         blind = (*blind, *(name for name in AT_RECEIVER if name.startswith("hol_")))
     if association.answers_unseen:
         blind = (*blind, *AT_SENDER, *REPEATED, "heartbeats_unanswered", "inferred_retransmitted_chunks")
