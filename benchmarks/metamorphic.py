@@ -175,7 +175,7 @@ def _strays(frames: Frames) -> list[bytes] | None:
     here, there, ports = change.tcp_ends(frames)
     if not here or not change.is_ipv4(frames, frames.frames[0]):
         return None
-    seq = next(
+    seq = next(  # tcp_ends has found one
         struct.unpack("!I", frame.data[frames.header + 24 : frames.header + 28])[0]
         for frame in frames.frames
         if change.is_ipv4(frames, frame) and frame.data[frames.header + 9] == TCP
@@ -335,7 +335,11 @@ def run(paths: Sequence[Path], only: str | None = None) -> tuple[dict[str, list[
 
 
 def _applied(each: Change, frames: Frames) -> list[bytes] | None:
-    return each.make(frames) if len(frames.frames) >= 4 else None
+    """None: the change cannot be made, of a few packets or of lengths that lie."""
+    try:
+        return each.make(frames) if len(frames.frames) >= 4 else None
+    except (struct.error, IndexError):
+        return None
 
 
 def captures_in(paths: Sequence[Path]) -> list[Path]:

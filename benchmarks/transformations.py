@@ -160,7 +160,9 @@ def to_ipv6(frames: Frames) -> Frames:
 
 def one_way(frames: Frames, end: int) -> Frames:
     """Only what one of the addresses of the first packet's path sent, and others of its side."""
-    first = next(frame for frame in frames.frames if source(frames, frame))
+    first = next((frame for frame in frames.frames if source(frames, frame)), None)
+    if first is None:
+        return frames
     ip = first.data[frames.header :]
     here = source(frames, first)
     there = ip[16:20] if ip[0] >> 4 == 4 else ip[24:40]
@@ -258,7 +260,9 @@ def other_ports(frames: Frames) -> Frames:
 def with_others(frames: Frames, added: Sequence[tuple[float, bytes]]) -> Frames:
     """IP packets put in, each at a share of the file's packets, at the time of the packet there."""
     result = list(frames.frames)
-    model = next(frame.data[: frames.header] for frame in result if is_ipv4(frames, frame))
+    model = next((frame.data[: frames.header] for frame in result if is_ipv4(frames, frame)), None)
+    if model is None:
+        return frames
     for share, packet in sorted(added, reverse=True):
         place = int(len(frames.frames) * share)
         time_ns = result[min(place, len(result) - 1)].time_ns
@@ -296,25 +300,30 @@ def merged_segments(frames: Frames, most: int = 65_000) -> Frames:
 
 
 def _joined(frames: Frames, one: Frame, other: Frame, most: int) -> Frame | None:
+    """Both segments as one, cut where the first was."""
     parts = []
     for frame in (one, other):
         ip = frame.data[frames.header :]
-        if not is_ipv4(frames, frame) or ip[9] != TCP or len(frame.data) != frame.length:
+        if not is_ipv4(frames, frame) or ip[9] != TCP:
             return None
         head = (ip[0] & 15) * 4
-        offset = (ip[head + 12] >> 4) * 4
+        offset = (ip[head + 12] >> 4) * 4 if len(ip) > head + 12 else 0
         whole = struct.unpack("!H", ip[2:4])[0]
+        if not offset or len(ip) < head + offset:
+            return None
         seq = struct.unpack("!I", ip[head + 4 : head + 8])[0]
-        parts.append((ip[:head], ip[head : head + offset], ip[head + offset : whole], seq))
-    (ip, tcp, body, seq), (ip2, tcp2, more, seq2) = parts
-    same = ip[12:20] == ip2[12:20] and tcp[:4] == tcp2[:4] and tcp[8:16] == tcp2[8:16] and tcp[20:] == tcp2[20:]
-    if not (same and body and more and tcp[13] & 0xF7 == 0x10 and (seq + len(body)) % 2**32 == seq2):
+        parts.append((ip[:head], ip[head : head + offset], ip[head + offset : whole], whole - head - offset, seq))
+    (ip, tcp, body, size, seq), (ip2, tcp2, more, size2, seq2) = parts
+    same = ip[12:20] == ip2[12:20] and tcp[:4] == tcp2[:4] and tcp[8:13] == tcp2[8:13] and tcp[14:16] == tcp2[14:16]
+    same = same and tcp[20:] == tcp2[20:] and tcp[13] & 0xF7 == tcp2[13] & 0xF7 == 0x10
+    if not (same and size and size2 and (seq + size) % 2**32 == seq2):
         return None
-    size = len(ip) + len(tcp) + len(body) + len(more)
-    if other.time_ns - one.time_ns > 30_000 or size > most:
+    whole = len(ip) + len(tcp) + size + size2
+    if other.time_ns - one.time_ns > 30_000 or whole > most:
         return None
-    data = one.data[: frames.header] + ip[:2] + struct.pack("!H", size) + ip[4:] + tcp + body + more
-    return Frame(other.time_ns, data, len(data))
+    flags = tcp[:13] + bytes([tcp[13] | tcp2[13]]) + tcp[14:]
+    data = one.data[: frames.header] + ip[:2] + struct.pack("!H", whole) + ip[4:] + flags + body
+    return Frame(other.time_ns, data + more if len(body) == size else data, frames.header + whole)
 
 
 def times_of(frames: Frames) -> list[int]:

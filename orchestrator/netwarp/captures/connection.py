@@ -325,9 +325,10 @@ class Connections(Sequence[Connection]):
     def _connection(self, place: int, facts: dict[str, Any]) -> Connection:
         stream, row = self.stream, int(self.rows[place])
         packets = stream.flows.get(row)
-        totals, events, tables, series = (
-            _analysis(stream.capture, row, stream.t0_ns) if place < self.detailed else ({}, (), {}, dict)
+        facts_found, totals, events, tables, series = (
+            _analysis(stream.capture, row, stream.t0_ns) if place < self.detailed else ({}, {}, (), {}, dict)
         )
+        facts |= facts_found
         if place < self.detailed and len(errors := icmp_events(stream.capture, row, stream.t0_ns)):
             totals = {**totals, "icmp_errors": len(errors)}
             events = sorted([*events, *errors], key=lambda event: float(event["t_s"]))
@@ -353,9 +354,12 @@ class Connections(Sequence[Connection]):
 
 def _analysis(
     capture: Capture, flow: int, start_ns: int
-) -> tuple[Mapping[str, Any], Sequence[dict[str, Any]], Mapping[str, Any], Callable[[], dict[str, Series]]]:
-    """Totals, events, tables of the protocol's analyser, and a function that makes the series from the rows: they are
-    as large as the rows, and few reports show them. A capture without a protocol does not wait for its import.
+) -> tuple[
+    Mapping[str, Any], Mapping[str, Any], Sequence[dict[str, Any]], Mapping[str, Any], Callable[[], dict[str, Series]]
+]:
+    """Facts that the tables of totals do not show; totals, events, tables of the protocol's analyser, and a function
+    that makes the series from the rows: they are as large as the rows, and few reports show them. A capture without a
+    protocol does not wait for its import.
     """
     if capture.flows["protocol"][flow] != SCTP:
         from .tcp import analyze_tcp
@@ -363,6 +367,7 @@ def _analysis(
         connection = analyze_tcp(capture, flow, t0_ns=start_ns)
         way = connection.data_direction
         return (
+            {"unseen_end": connection.unseen_end},  # strays aside
             connection.totals,
             connection.events,
             {},
@@ -382,6 +387,7 @@ def _analysis(
     about = {"data_direction": way, "point": association.point, "ending": association.ended}
     about |= opening_of(association, start_ns)
     return (
+        {},
         about | totals,
         events,
         association.tables,
