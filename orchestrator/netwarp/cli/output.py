@@ -6,9 +6,10 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable
-from typing import IO, TYPE_CHECKING, TextIO
+from typing import IO, TYPE_CHECKING, Any, TextIO
 
 import msgspec
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table
@@ -21,6 +22,8 @@ from .escaped_streams import escaped_json, plain_stream
 if TYPE_CHECKING:
     from ..engine.run_directory import Run
 
+LEAST = 8
+"""Letters of a column of texts, however narrow the terminal."""
 UNWRAPPED = 1_000_000
 """Letters: more than any line or table has."""
 
@@ -55,7 +58,9 @@ def run_lines(run: Run) -> list[Line]:
 
 
 class EscapedConsole(Console):
-    """A console that writes colours and such of its own, and of its texts no character that acts on a terminal."""
+    """A console that writes colours and such of its own, and of its texts no character that acts on a terminal. It cuts
+    no number: a table wider than the terminal keeps its width, and the terminal wraps it.
+    """
 
     def __init__(self, stream: TextIO, *, width: int | None = None) -> None:
         super().__init__(file=plain_stream(stream), highlight=False, markup=False, emoji=False, width=width)
@@ -64,6 +69,24 @@ class EscapedConsole(Console):
         """The segments, escaped; those of rich's own are marked as controls."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """As rich has it; of a table with at least the width of its numbers, and LEAST letters of each text."""
+        width = self.width
+        try:
+            self.width = max(width, *(_least_width(each) for each in objects if isinstance(each, Table)), 0)
+            super().print(*objects, **options)
+        finally:
+            self.width = width
+
+
+def _least_width(table: Table) -> int:
+    """With a border and a space on both sides of each column, whose least width it sets."""
+    for column in table.columns:
+        cells = [column.header, *column.cells]
+        widest = max(cell_len(cell.plain if isinstance(cell, Text) else str(cell)) for cell in cells)
+        column.min_width = widest if column.no_wrap else min(widest, LEAST)
+    return sum((column.min_width or 0) + 3 for column in table.columns) + 1
 
 
 def plain_console() -> Console:
