@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,8 @@ from ..core.errors import CaptureError
 from ..core.types import Flow
 from ..core.wire import DATA, ECN_MASK, I_DATA, IP_PROTOCOLS
 from .capture_point import CapturePoint
+
+IPERF3 = "iperf3"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,6 +155,23 @@ def flow_rows(point: CapturePoint, flow: Flow) -> dict[int, int]:
     return directions
 
 
+def data_rows(point: CapturePoint, flow: Flow) -> dict[int, int]:
+    """Those of flow_rows() that carry the flow's data. iperf3 opens a connection for control first: it is none."""
+    rows = flow_rows(point, flow)
+    if not is_iperf3(flow) or len(rows) < 2:
+        return rows
+    packets = packets_of(point, rows)
+    _, first = np.unique(packets["flow"], return_index=True)
+    control = int(packets["flow"][int(first.min())])
+    return {row: sends for row, sends in rows.items() if row != control}
+
+
+def is_iperf3(flow: Flow) -> bool:
+    """True of iperf3 over TCP, whose control connection has the protocol and port of its data."""
+    ours = flow.program is not None and flow.protocol in ("tcp", "mptcp")
+    return ours and flow.program is not None and PurePath(flow.program.sender[0]).name == IPERF3
+
+
 def links_of_pairs(point: CapturePoint, rows: Rows) -> dict[frozenset[str], str]:
     """Address pair -> the link that most of its packets used at this point."""
     if not len(rows):
@@ -187,7 +207,7 @@ def packets_at_both_ends(
     """
     names = PathNames(flow)
     points = (sender, receiver)
-    rows = [flow_rows(point, flow) if point else {} for point in points]
+    rows = [data_rows(point, flow) if point else {} for point in points]
     packets = [packets_of(point, rows[end]) if point else None for end, point in enumerate(points)]
     pairs = [
         links_of_pairs(point, these) if point is not None and these is not None else {}

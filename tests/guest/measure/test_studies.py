@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -210,3 +212,28 @@ def test_an_invalid_cells_numbers_can_be_looked_at_and_are_in_no_table(
     netwarp.report(run.path)
     script = (again.directory.report / "cells" / f"{bad}.js").read_text()
     assert '"outcome": "INVALID"' in script.replace('":"', '": "') and "goodput_bit_s" in script
+
+
+@pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is not installed")
+def test_iperf3s_goodput_is_of_its_data_connection(studied: Callable[[Experiment], netwarp.Run]) -> None:
+    """By tshark: the payload of the connection that opened last, from its first arrival to the flow's stop."""
+    s = Experiment("iperfsat", duration="25 s")
+    a, b = s.host("a"), s.host("b")
+    p = s.link("p", a, b, rate="2 Mbit/s", queue="100 packets", rtt="600 ms")
+    s.flow("perf", a, b, protocol="tcp", paths=[p], start="1 s", stop="11 s", program="iperf3")
+    run = studied(s)
+    (row,) = run.table("cells")
+    plain = run.path / "b-p.pcap"
+    plain.write_bytes(compressed.read(run.directory.cell(str(row["cell_id"])).capture / "b-p.pcap"))
+    fields = ["frame.time_epoch", "tcp.stream", "tcp.len", "tcp.seq"]
+    asked = [word for field in fields for word in ("-e", field)]
+    command = ["tshark", "-r", str(plain), "-Y", "tcp.dstport == 5001 && tcp.len > 0", "-T", "fields", *asked]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\n")[:-1]
+    packets = [(float(t), int(stream), int(size), int(seq)) for t, stream, size, seq in map(str.split, lines)]
+    last = max(stream for _, stream, _, _ in packets)
+    data = sorted({seq: (t - 1_700_000_000, size) for t, stream, size, seq in packets if stream == last}.values())
+    within = [(t, size) for t, size in data if t <= 11]
+    rate = sum(size for _, size in within[1:]) * 8 / (11 - within[0][0])
+    found = numbers(run)
+    assert found["perf", "goodput_bit_s"] == pytest.approx(rate, rel=1e-3)
+    assert rate == pytest.approx(1.36e6, rel=0.02)
