@@ -10,8 +10,7 @@ from .compared_numbers import ComparedNumber
 
 Sense = Literal["broke", "worse", "better", ""]
 """broke: a connection that ended before its end, or bytes that did not arrive. "": neither better nor worse."""
-OF_BREAKS = ("broken_connections", "undelivered_bytes", "undelivered_messages", "aborts", "unclosed_ends",
-             "ends_disagree")  # fmt: skip
+OF_BREAKS = ("broken_connections", "undelivered_bytes", "undelivered_messages", "aborts", "ends_disagree")
 """Metrics that grow where something broke."""
 OF_COMPLETION = "completion_time_s"
 """Has no value of a flow that did not complete."""

@@ -28,10 +28,12 @@ from ..testbed.agent_steps import agent_id, agents_of
 from ..testbed.arguments import program_id
 from ..testbed.compile import LINGER_NS
 from ..testbed.many_flows import processes, shared_processes
-from ..testbed.spawning import program_start_ns
+from ..testbed.spawning import LEAD_NS, program_start_ns
 
 AMONG_MANY = 5
 """How many times as late a flow may start that shares a process: another one's system calls may be under way then."""
+SPAWN_WAITS = 2
+"""How many times as long the start of a program takes as a sender's own."""
 FRAGMENT = CHECKOUT / "kernel" / "fragment.config"
 _CONGESTION = re.compile(r"TCP_CONGESTION: No such file or directory: (\S+)")
 _BUILT_IN = re.compile(r"^CONFIG_TCP_CONG_([A-Z]+)=y$", re.MULTILINE)
@@ -333,11 +335,20 @@ def check_times(cell: Cell, directory: CellDir, records: list[init.InitRecord], 
         start = last(app_records_left(directory, f"{flow.name}.{flow.opener}", "start"), app.Start)
         if start is not None:
             late, at_once = start.late_ns, [other for other in cell.flows if other.start_ns == flow.start_ns]
-            # a guest has one CPU: of senders due at once each waits for those before it
-            bound_ns = tolerance_ns * max(len(at_once), AMONG_MANY if flow.name in shared else 1)
+            # a guest has one CPU: of senders due at once each waits for those before it, and for what is started then
+            waits = len(at_once) + SPAWN_WAITS * spawned_at(cell, flow.start_ns)
+            waits += sum(event.at_ns == flow.start_ns for event in cell.timeline)
+            bound_ns = tolerance_ns * max(waits, AMONG_MANY if flow.name in shared else 1)
             among = f", one of {len(at_once)} that start at once" if len(at_once) > 1 else ""
             checks.append(Check(f"start of {flow.name}", abs(late) <= bound_ns, f"{late} ns late{among}"))
     return checks
+
+
+def spawned_at(cell: Cell, at_ns: int) -> int:
+    """How many programs are started at that instant, most of them a while before they are due."""
+    ours = (flow.start_ns - LEAD_NS for flow in cell.flows if flow.program is None)
+    theirs = (program_start_ns(cell, flow) for flow in cell.flows if flow.program is not None)
+    return sum(start_ns == at_ns for start_ns in (*ours, *theirs))
 
 
 FIRST_SLEEPS = 1
