@@ -252,6 +252,7 @@ def fed_with(source: str) -> dict[str, Judged]:
     return {one.claim.name: one for one in judge(Results(plan, outcomes, measured))}
 
 
+@pytest.mark.slow
 def test_the_paper_and_its_simulator_give_what_the_reading_notes_say() -> None:
     """The claims' formulas, and the numbers copied into claims.toml: the notes' own checks come out of them."""
     paper = fed_with("paper")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from netwarp import claims_by_sources
 from netwarp.core.errors import SpecError
 from netwarp.core.outputs import Overlap
 from netwarp.core.types import Measurement
+from netwarp.engine.claim_sources import ClaimsBySources
 from netwarp.plan import make_plan
 from netwarp.results import Decided, Results, decide
 from support.results_kit import completed
@@ -130,8 +132,15 @@ def test_mistakes_are_named(tmp_path: Path, text: str, said: str) -> None:
         decided(tmp_path, text, {})
 
 
+@functools.cache
+def by_sources(name: str) -> ClaimsBySources:
+    """Seconds for a paper, and the same in every test."""
+    return claims_by_sources(name)
+
+
+@pytest.mark.slow
 def test_every_claim_of_the_papers_is_classified_and_the_sources_judge_them() -> None:
-    judged = claims_by_sources("choi2009")
+    judged = by_sources("choi2009")
     claims = [one.claim.claim for one in judged.claims]
     assert all(one.sentence is not None for one in claims if one.claim_class != "own")
     assert {one.claim_class for one in claims} == {"conclusion", "number", "cause", "own"}
@@ -141,11 +150,12 @@ def test_every_claim_of_the_papers_is_classified_and_the_sources_judge_them() ->
     assert both == known | {"C18b", "C24", "C25", "C27", "C28"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["choi2009", "ha2005", "min2013"])
 def test_no_order_that_a_paper_concludes_hangs_on_a_margin_of_0(name: str) -> None:
     """A difference of 0.008 % between deterministic cells would decide it."""
     orders = ("greater", "less", "mean_greater", "increasing", "decreasing", "varies")
-    claims = [one.claim.claim for one in claims_by_sources(name).claims]
+    claims = [one.claim.claim for one in by_sources(name).claims]
     concluded = [one for one in claims if one.claim_class == "conclusion" and one.kind in orders]
     assert len(concluded) > 5
     assert [one.id for one in concluded if one.tolerance <= 0] == []
