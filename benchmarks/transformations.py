@@ -153,7 +153,7 @@ def to_ipv6(frames: Frames) -> Frames:
             link = link[:at] + b"\x86\xdd" + link[at + 2 :]
         body = ip[head : max(whole, head)]
         data = link + fixed + address(ip[12:16]) + address(ip[16:20]) + body
-        return dataclasses.replace(frame, data=data, length=frame.length + 40 - head)
+        return dataclasses.replace(frame, data=data, length=frames.header + 40 + max(whole - head, 0))
 
     return frames.each(change)
 

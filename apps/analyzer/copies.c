@@ -74,6 +74,8 @@ static uint8_t usual(struct nwa *a, const struct packet *p)
 		return there->most;
 	if (back->packets)
 		return back->most;
+	if (a->any_way.packets)
+		return a->any_way.most;
 	/* a host answers each segment with an equal reset (RFC 9293 3.5.2) */
 	return p->protocol == PROTOCOL_TCP && p->data[FLAGS_AT] & RST ? 1 : 2;
 }
@@ -116,6 +118,8 @@ static bool again(struct nwa *a, const struct packet *p, struct recent *slot, in
 			way->several++;
 		if (slot->times > way->most)
 			way->most = slot->times;
+		if (slot->times > a->any_way.most)
+			a->any_way.most = slot->times;
 	}
 	return true;
 }
@@ -146,9 +150,11 @@ bool is_copy(struct nwa *a, const struct packet *p)
 				.times = 1};
 	if (!may_be_equal(p)) {
 		way = of_way(a, &p->from, &p->to);
-		way->packets = true;
+		way->packets = a->any_way.packets = true;
 		if (!way->most)
 			way->most = 1;
+		if (!a->any_way.most)
+			a->any_way.most = 1;
 	}
 	return false;
 }

@@ -8,6 +8,7 @@
 enum { SYN = 2, RST = 4, ACK = 16 };
 /* An opening is over by then: what is further away is of another connection, unless it goes on so. */
 static const uint32_t OPENING_BYTES = 1u << 22;
+static const uint32_t RESET_BYTES = 1u << 24;
 enum { MOST_STRAYS = 16 };
 
 static struct nwa_flow *row_of(const struct nwa *a, const struct flow *f)
@@ -224,6 +225,12 @@ bool opening_segment(struct nwa *a, struct flow *f, const struct words *w)
 static uint32_t apart(uint32_t a, uint32_t b)
 {
 	return a - b < b - a ? a - b : b - a;
+}
+
+bool opening_beyond(const struct half *h, uint32_t seq)
+{
+	return apart(seq, h->base + (uint32_t)h->highest) >= RESET_BYTES &&
+	       apart(seq, h->base + (uint32_t)h->highest_ack) >= RESET_BYTES;
 }
 
 uint32_t opening_distance(const struct flow *f, const struct words *w)

@@ -142,6 +142,7 @@ struct nwa {
 	uint16_t last_number;			   /* IPv4 identification of the packet before */
 	struct recent *recent;			   /* RECENT_PACKETS, by hash */
 	struct times_captured times_captured[256]; /* by a hash of the addresses */
+	struct times_captured any_way;		   /* of all together */
 	bool out_of_memory;
 	char error[256];
 };

@@ -19,8 +19,8 @@ enum {
 	OPTION_MPTCP = 30
 };
 enum { MP_CAPABLE = 0, MP_JOIN = 1, DSS = 2 };
-/* RFC 7323 2.3. Connections of the same ports that a segment may still be of */
-enum { LARGEST_WINDOW = 1 << 30, MOST_BEFORE = 4 };
+/* Connections of the same ports that a segment may still be of */
+enum { MOST_BEFORE = 4 };
 enum { DSS_ACK = 1, DSS_ACK_64 = 2, DSS_MAP = 4, DSS_DSN_64 = 8, DSS_FIN = 16 };
 
 struct options {
@@ -207,7 +207,7 @@ static bool is_stray(struct nwa *a, struct flow *f, const struct words *w, const
 	}
 	if (!f->established)
 		return opening_segment(a, f, w);
-	return w->flags & RST && h->has_base && opening_distance(f, w) >= LARGEST_WINDOW;
+	return w->flags & RST && h->has_base && opening_beyond(h, w->seq);
 }
 
 /* The data sequence number of the byte at `seq`, by any mapping so far: what is sent again may come without
@@ -255,7 +255,8 @@ static bool asks(struct half *h, const struct half *other, int64_t at, uint32_t 
 {
 	if (payload != 1 || (flags & (SYN | FIN | RST | ACK)) != ACK)
 		return false;
-	if (!h->acknowledged) /* the other end's packets are not captured: what an application pushed is data */
+	if (!h->acknowledged) /* the other end's packets are not captured: what an application pushed is data
+			       */
 		return at == h->next - 1 && at > 0 && !(flags & PSH);
 	if (at == h->highest_ack - 1 && h->next <= h->highest_ack)
 		return true;

@@ -10,7 +10,7 @@ import pytest
 from netwarp.captures import FileSummary, summarise_points
 from netwarp.captures.explanation import explain
 from support import sctp_story
-from support.captures import T, association, chunk, pcap, sctp, timed
+from support.captures import T, association, chunk, pcap, sctp, segment, timed
 from support.sctp_story import data, sack
 from support.tcp_story import MSS, Story
 from transformations import Frames, copies, read_frames, to_ipv6, with_number
@@ -104,6 +104,17 @@ def test_equal_acknowledgements_of_a_host_are_none(tmp_path: Path) -> None:
             0,
             24,
         )  # the first has another window than the SYN+ACK
+
+
+@pytest.mark.parametrize("times", [2, 3, 5])
+def test_a_connection_of_a_single_acknowledgement(tmp_path: Path, times: int) -> None:
+    """Nothing of it tells how often packets are captured: those of others do."""
+    story = Story(stamps=False).handshake().data(50, 1).ack(90, 1 + MSS)
+    alone = segment(77, back=True, ack=99).replace(bytes([10, 0, 0, 2]), bytes([10, 0, 0, 9]))
+    file = tmp_path / "alone.pcap"
+    file.write_bytes(pcap([*story.packets, (T + 95 * 1_000_000, alone)]))
+    once = to_ipv6(read_frames(file))
+    assert told(tmp_path, copies(once, times, 0)) == told(tmp_path, once)
 
 
 def of_dup_v6() -> FileSummary:

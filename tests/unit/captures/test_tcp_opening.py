@@ -233,13 +233,14 @@ def test_one_direction_alone(tmp_path: Path, seed: int) -> None:
         assert not [known for known in explained.settings if known.name == "initial_window"]
 
 
-def test_a_reset_far_from_the_window_is_none(tmp_path: Path) -> None:
+@pytest.mark.parametrize("away", [2**31 - 7, 2**30 - 1, 2**28, 2**25, -(2**26)])
+def test_a_reset_far_from_the_window_is_none(tmp_path: Path, away: int) -> None:
     """RFC 5961 3: it must be exactly the next number expected; a blind one is not."""
     opening = Opening(random.Random(5))
     as_usual(opening)
     opening.established()
     opening.data(5)
-    opening.add(segment((opening.peer + 2**31 - 7) % 2**32, back=True, flags="R"))
+    opening.add(segment((opening.peer + away) % 2**32, back=True, flags="R"))
     opening.data(0)
     found = summary(tmp_path, opening.packets)
     assert found.connections[0].facts["ended"] == [False, False]
