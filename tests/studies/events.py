@@ -15,7 +15,7 @@ Keys = dict[str, Any]
 FIXED = ("burst", "slots", "trace", "profile")
 """Keys of links whose rate no event changes."""
 ACTIONS = ("cut", "cut", "blackhole", "blackhole", "link", "change", "change", "change", "mtu", "forget", "address",
-           "stop_reading", "restart", "like")  # fmt: skip
+           "stop_reading", "restart", "restart", "restart", "like", "like")  # fmt: skip
 
 
 class Events:

@@ -93,6 +93,8 @@ class Flows:
                 receiver.pop(key, None)
         if keys.keys() & {"messages"} or sender.keys() & {"burst"}:
             sender.pop("separate_sends", None)
+        if self._net.unscaled:
+            receiver.pop("window_clamp", None)
         if sender:
             keys["sender"] = sender
         if receiver:
@@ -101,7 +103,7 @@ class Flows:
         self._known(name, protocol, way)
         if protocol != "udp":
             self.plain.append(name)
-            if not keys.keys() & {"messages", "reverse", "bytes"}:
+            if not keys.keys() & {"messages", "reverse"} and "phase" not in keys:
                 self.restartable.append(name)
 
     def _known(self, name: str, protocol: str, way: Way) -> None:
@@ -265,7 +267,7 @@ class Flows:
         keys: Keys = {"protocol": protocol, "paths": list(way.paths)}
         duration = self._duration_ns
         if draw.maybe(0.6):
-            count = draw.whole(2, 6)
+            count = draw.whole(3, 7)
             arrivals: Keys = {
                 "process": draw.of(("poisson", "regular")),
                 "rate": f"{max(1, round(count * S / duration))} /s" if duration < 20 * S else "30 /min",

@@ -68,6 +68,8 @@ class Network:
     family: str = "ipv4"
     dual: bool = False
     agents: bool = False
+    unscaled: bool = False
+    """Hosts have TCP's window scaling off."""
     bottlenecks: list[str] = field(default_factory=list)
 
     @property
@@ -91,6 +93,7 @@ class Networks:
         """The network."""
         draw, net = self._draw, self._net
         net.family = "ipv6" if draw.maybe(0.25) else "ipv4"
+        net.unscaled = "net.ipv4.tcp_window_scaling" in self._node_keys["host"].get("sysctl", {})
         if net.family == "ipv6":
             keys: Keys = self._defaults | {"link": {"family": "ipv6"}}
             if draw.maybe(0.3):
@@ -313,8 +316,8 @@ class Networks:
         hosts = {a, b} & set(net.hosts)
         if hosts and not plain and draw.maybe(0.05) and b != "lan":
             keys["firewall"] = draw.of(("drop", "reject"))
-        if not plain and draw.maybe(0.05) and "profile" not in keys and b != "lan":
-            keys["event"] = {"handover": self._handover()}
+        if not plain and draw.maybe(0.07) and "profile" not in keys and b != "lan":
+            keys["event"] = {"handover": self._handover(traced="trace" in sides.get("forward", {}))}
         arguments = [a, b] if between else []
         self._study.link(name, *arguments, **keys, **sides)
         net.links[name] = LinkDrawn((a, b), keys, rate or 10 * FAST_BIT_S, 2 * delay, limited, sides)
@@ -332,9 +335,9 @@ class Networks:
             side["loss"] = draw.of(("0", "1 %", "3 %"))
         return side
 
-    def _handover(self) -> Keys:
+    def _handover(self, *, traced: bool) -> Keys:
         draw = self._draw
-        action = draw.of(("blackhole", "cut", "change"))
+        action = draw.of(("blackhole", "blackhole", "cut") if traced else ("blackhole", "blackhole", "cut", "change"))
         keys: Keys = {"action": action, "at": "0.5 s", "for": draw.of(("20 ms", "100 ms")), "every": "1 s"}
         if action == "change":
             keys["one_way_delay"] = "40 ms"

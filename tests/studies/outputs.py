@@ -40,8 +40,12 @@ class Outputs:
             self._study.set(kernel="6.12")
         if draw.maybe(0.04):
             self._study.set(loop={"ends": ["one", "two"]})
-            self._study.table("looped{e}", metric="packets", title="{e}", each={"e": "ends"}) if not self._varied else (
-                self._study.figure("looped{e}", series=["goodput_bit_s"], title="{e}", each={"e": "ends"})
+            self._study.table(
+                "looped{e}", metric="packets", flow=self._one, title="{e}", each={"e": "ends"}
+            ) if not self._varied else (
+                self._study.figure(
+                    "looped{e}", series=["goodput_bit_s"], flows=[self._one], title="{e}", each={"e": "ends"}
+                )
             )
         if draw.maybe(0.08):
             study = self._study

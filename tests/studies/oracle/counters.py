@@ -131,11 +131,9 @@ def of_hosts(files: CellFiles, flows: Sequence[FlowSeen]) -> Iterator[tuple[str,
         if "Tcp.RetransSegs" in counters and not programs:
             repeats = sum(1 for row in rows_of(tcp, "tcp") if row.repeats)
             yield f"{host} Tcp.RetransSegs", counters["Tcp.RetransSegs"], repeats
-            yield (
-                f"{host} Tcp.OutSegs+RetransSegs+OutRsts",
-                (counters["Tcp.OutSegs"] + counters["Tcp.RetransSegs"]),
-                len(tcp),
-            )
+            segments = counters["Tcp.OutSegs"] + counters["Tcp.RetransSegs"]
+            if not files.cell["timeline"] or segments < len(tcp):  # what a fault keeps from leaving is counted too
+                yield f"{host} Tcp.OutSegs+RetransSegs", segments, len(tcp)
         if "SctpOutSCTPPacks" in counters:
             sctp = sum(1 for packet in sent if packet.protocol == SCTP)
             yield f"{host} SctpOutSCTPPacks", counters["SctpOutSCTPPacks"], sctp

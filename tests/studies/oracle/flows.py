@@ -226,13 +226,14 @@ def _peer_window(seen: FlowSeen) -> float | None:
     for packet in seen.sender.back:
         if packet.flags & RST:
             continue
+        acknowledges_data = not packet.flags & SYN
         scale = 0
         if packet.flags & SYN:
             told = option(packet, 3)
             scales[packet.dport] = min(told[0], 14) if told and offered.get(packet.dport) else 0
         else:
             scale = scales.get(packet.dport, 0)
-        if packet.flags & ACK:
+        if packet.flags & ACK and acknowledges_data:
             largest = max(largest or 0, packet.window << scale)
     return largest
 

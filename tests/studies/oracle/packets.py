@@ -90,6 +90,7 @@ def _packet(t: int, frame: bytes, checksums: bool) -> Packet | None:
         packet = Packet(t, source, destination, ip[9], length, ip[1] & 3,
                         ip[4:6] + ip[9:10] + ip[12:20] + body, fragment=bool(pieces))  # fmt: skip
         pseudo = ip[12:20] + struct.pack(">HH", ip[9], len(body))
+        packet.good = not checksums or _ones(ip[:head]) == 0xFFFF  # RFC 791 3.1
     elif kind == 0x86DD:
         length = 40 + struct.unpack_from(">H", ip, 4)[0]
         following, at = ip[6], 40
@@ -110,7 +111,7 @@ def _packet(t: int, frame: bytes, checksums: bool) -> Packet | None:
     if not packet.fragment:
         _transport(packet, body)
         if checksums:
-            packet.good = _checked(packet.protocol, pseudo, body)
+            packet.good &= _checked(packet.protocol, pseudo, body)
     return packet
 
 
@@ -156,12 +157,16 @@ def _checked(protocol: int, pseudo: bytes, body: bytes) -> bool:
         return _crc32c(zeroed) == struct.unpack_from("<I", body, 8)[0]
     if protocol not in (TCP, UDP):
         return True
-    whole = pseudo + body
+    return _ones(pseudo + body) == 0xFFFF
+
+
+def _ones(whole: bytes) -> int:
+    """The ones' complement sum (RFC 1071)."""
     whole += bytes(len(whole) % 2)
     total = sum(struct.unpack(f">{len(whole) // 2}H", whole))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
-    return total == 0xFFFF
+    return total
 
 
 _TABLE = []
