@@ -30,11 +30,12 @@ class Events:
     def drawn(self) -> None:
         """None, one or two events, on different links."""
         draw = self._draw
-        for number in range(1, draw.of((0, 0, 1, 1, 1, 2)) + 1):
+        for number in range(1, draw.of((0, 0, 1, 1, 1, 2, 3)) + 1):
             used = [name for flow in self._flows.names for name in self._flows.ways[flow].crosses]
             free = [name for name in dict.fromkeys(used) if name not in self._busy]
             if free:
-                self._event(f"e{number}", draw.of(free), draw.of(ACTIONS))
+                again = self._first is not None and draw.maybe(0.4)
+                self._event(f"e{number}", draw.of(free), "like" if again else draw.of(ACTIONS))
 
     def _event(self, name: str, link: str, action: str) -> None:
         draw, drawn = self._draw, self._net.links[link]

@@ -62,3 +62,11 @@ def _owner(name: str, key: str) -> str:
     while name and key not in study_keys.own(name) and study_keys.TABLES[name][1]:
         name = study_keys.TABLES[name][1]
     return name
+
+
+NOT_SAID = frozenset({
+    "Answer.where", "Claim.experiment", "Cost.where", "Experiment.each", "Experiment.zip", "Figure.panels",
+    "Figure.windows", "Flow.only", "Flow.unless", "Metric.published", "Sender.arch", "Switch.only", "Switch.unless",
+    "Top.published",
+})  # fmt: skip
+"""Keys that no study says yet."""

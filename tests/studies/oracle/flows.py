@@ -199,7 +199,9 @@ def flow_numbers(files: CellFiles, seen: FlowSeen, capacity: float | None) -> Nu
     if flow.get("turned"):
         return numbers
     if seen.protocol == "tcp" and own(flow):
-        numbers["peer_window_bytes"] = _peer_window(seen)
+        window = _peer_window(seen)
+        if any(row.packet.payload_bytes for row in seen.sender.data):
+            numbers["peer_window_bytes"] = window
     numbers |= _faults(files, seen)
     return numbers
 
@@ -226,14 +228,13 @@ def _peer_window(seen: FlowSeen) -> float | None:
     for packet in seen.sender.back:
         if packet.flags & RST:
             continue
-        acknowledges_data = not packet.flags & SYN
         scale = 0
         if packet.flags & SYN:
             told = option(packet, 3)
             scales[packet.dport] = min(told[0], 14) if told and offered.get(packet.dport) else 0
         else:
             scale = scales.get(packet.dport, 0)
-        if packet.flags & ACK and acknowledges_data:
+        if packet.flags & ACK:
             largest = max(largest or 0, packet.window << scale)
     return largest
 
