@@ -103,7 +103,7 @@ class Flows:
         self._known(name, protocol, way)
         if protocol != "udp":
             self.plain.append(name)
-            if not keys.keys() & {"messages", "reverse"} and "phase" not in keys:
+            if not keys.keys() & {"messages", "reverse"} and "reconnect" in sender:
                 self.restartable.append(name)
 
     def _known(self, name: str, protocol: str, way: Way) -> None:

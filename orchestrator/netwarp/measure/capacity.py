@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..captures.native import Ints
-from ..core.link_types import AckThinning, LinkImpairment, Opportunities, Policer
+from ..core.link_types import AckThinning, LinkImpairment, Opportunities, Policer, Slots
 from ..core.topology import DirectedLink
 from ..core.types import Cell, Check, Flow, Path
 from ..testbed.agent_steps import agents_of
@@ -262,6 +262,8 @@ class _Window:
         """What a link may send at once: its bucket, with a packet that begins while there is room in it."""
         if shape.aqm is not None and shape.aqm.kind == "cake":
             return 2.0 * packet  # one that is sent, and one that begins as its time has come
+        if isinstance(shape.slots, Slots):  # what the rate gave while a slot was waited for leaves at one instant
+            return 2.0 * packet + shape.slots.most_ns * float(shape.rate_bit_s or 0) / 8e9
         if varies(every):
             credit_ns = LATE_NS[self.of_cell.late_ns is not None]
             return packet + credit_ns * float(shape.rate_bit_s or 0) / 8e9

@@ -98,8 +98,8 @@ def receiver_arguments(flow: Flow, layout: Layout, token: int, t0_file: str = ""
     # a subflow to another address finds a listener only if that is bound to any; to any of IPv6 takes IPv4's too
     if flow.protocol == "mptcp" and len(addresses) > 1:
         addresses = ["::"] if IPV6 in map(family_of, addresses) else []
-    if flow.receiver_options.get("any_address"):
-        addresses = []
+    if flow.receiver_options.get("any_address"):  # a socket of IPv6 takes IPv4 too
+        addresses = ["::"] if IPV6 in map(family_of, addresses) else []
     for address in addresses:
         arguments += ["--bind", address]
     peers = dict.fromkeys(sender_addresses(flow, layout))

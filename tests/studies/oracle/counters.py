@@ -132,7 +132,7 @@ def of_hosts(files: CellFiles, flows: Sequence[FlowSeen]) -> Iterator[tuple[str,
             repeats = sum(1 for row in rows_of(tcp, "tcp") if row.repeats)
             yield f"{host} Tcp.RetransSegs", counters["Tcp.RetransSegs"], repeats
             segments = counters["Tcp.OutSegs"] + counters["Tcp.RetransSegs"]
-            if not files.cell["timeline"] or segments < len(tcp):  # what a fault keeps from leaving is counted too
+            if segments < len(tcp):  # what leaves after the cell's end, or is kept back by a fault, is counted too
                 yield f"{host} Tcp.OutSegs+RetransSegs", segments, len(tcp)
         if "SctpOutSCTPPacks" in counters:
             sctp = sum(1 for packet in sent if packet.protocol == SCTP)

@@ -35,21 +35,44 @@ def passages(
     files: CellFiles, near: Iterable[Packet], far: Iterable[Packet], hops: Sequence[tuple[str, str]]
 ) -> list[Passage]:
     """Of packets at the near end in the order of time. hops: links with their directions between the two."""
+    before: dict[bytes, list[Packet]] = defaultdict(list)
+    for packet in near:
+        before[packet.mark].append(packet)
     behind: dict[bytes, list[int]] = defaultdict(list)
     for packet in far:
         behind[packet.mark].append(packet.t)
     found = []
-    for packet in near:
-        times = behind.get(packet.mark)
-        arrived = times.pop(0) if times else None
-        queue = None
-        if arrived is not None:
-            idle = sum(_idle_s(files, hop, packet) for hop in hops)
-            queue = (arrived - packet.t) / S - idle
-            if queue < 0:  # a token bucket sends a packet after a pause at once: that is no queue
-                queue = min(0.0, queue + sum(_bucket_s(files, hop, packet) for hop in hops))
-        found.append(Passage(packet.t, packet.ip_bytes, arrived, queue, packet))
-    return found
+    for mark, sent in before.items():
+        arrivals = dict[int, int]()
+        taken: set[int] = set()
+        for t in sorted(behind.get(mark, ())):  # of equal packets (IPv6 numbers none) the latest that can have come
+            able = [
+                n for n, packet in enumerate(sent) if n not in taken and packet.t + _least(files, hops, packet) <= t
+            ]
+            place = (able[-1] if len(behind[mark]) < len(sent) else able[0]) if able else None
+            if place is not None:
+                taken.add(place)
+                arrivals[place] = t
+        found += [_passage(files, packet, arrivals.get(n), hops) for n, packet in enumerate(sent)]
+    return sorted(found, key=lambda passage: passage.came)
+
+
+def _least(files: CellFiles, hops: Sequence[tuple[str, str]], packet: Packet) -> int:
+    """The least time that a packet takes, in ns, with any jitter at its best."""
+    total = 0
+    for hop in hops:
+        shape = _shape(files, hop, packet)
+        total += max(0, shape["one_way_delay_ns"] - 4 * shape["jitter_ns"]) if not shape["reorder_ratio"] else 0
+    return total
+
+
+def _passage(files: CellFiles, packet: Packet, arrived: int | None, hops: Sequence[tuple[str, str]]) -> Passage:
+    queue = None
+    if arrived is not None:
+        queue = (arrived - packet.t) / S - sum(_idle_s(files, hop, packet) for hop in hops)
+        if queue < 0:  # a token bucket sends a packet after a pause at once: that is no queue
+            queue = min(0.0, queue + sum(_bucket_s(files, hop, packet) for hop in hops))
+    return Passage(packet.t, packet.ip_bytes, arrived, queue, packet)
 
 
 def _bucket_s(files: CellFiles, hop: tuple[str, str], packet: Packet) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from netwarp.testbed.arguments import receiver_arguments
 from netwarp.testbed.layout import make_layout
@@ -23,6 +25,16 @@ def test_windows_longer_than_the_default_of_fair_are_no_mistake(measure: str, ho
     asked = cell_of(f"{BASE}[measure]\n{measure}\n").measure
     assert asked
     assert asked.fair_hold_ns == hold_s * 10**9
+
+
+@pytest.mark.parametrize(("family", "bound"), [("ipv4", []), ("ipv6", ["::"])])
+def test_a_receiver_bound_to_no_address_listens_in_the_family_of_its_links(family: str, bound: list[str]) -> None:
+    text = (
+        BASE.replace('"tcp"', '"sctp"') + f'receiver = {{ any_address = true }}\n[default.link]\nfamily = "{family}"\n'
+    )
+    cell = cell_of(text)
+    arguments = receiver_arguments(cell.flows[0], make_layout(cell), 1)
+    assert [after for before, after in itertools.pairwise(arguments) if before == "--bind"] == bound
 
 
 def test_a_sender_bound_to_no_address_may_come_from_each_of_its_host() -> None:
