@@ -15,6 +15,7 @@ import netwarp
 
 from .beside import again
 from .oracle.judge import Judged, judge_run
+from .oracle.with_tshark import differences
 
 UNSUPPORTED_BY_DESIGN = re.compile(r"DualPI2|dualpi2|sch_dualpi2|6\.17|qemu")
 """Reasons of UNSUPPORTED cells that docs/spec.md states: what this kernel does not have."""
@@ -68,6 +69,8 @@ def tried(
     for difference in verdict.judged.differences:
         metric = re.sub(r"^\S+ (?=\S)", "", difference.metric) if difference.flow == "kernel" else difference.metric
         verdict.wrong.append((f"{'kernel' if difference.flow == 'kernel' else 'number'} {metric}", str(difference)))
+    if report and shutil.which("tshark"):
+        verdict.wrong += [("tshark", text) for text in differences(place / "once")]
     if twice:
         verdict.twice = True
         experiment.run(out=place / "twice", backend="virtual", jobs=1, report=False)

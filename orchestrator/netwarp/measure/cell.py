@@ -74,7 +74,7 @@ from .observation import (
 from .packets_around_fault import packets_around_fault
 from .page_objects import pages_check
 from .passages import PassageReader, link_metrics
-from .planned_paths import address_gone_ns, killed_ns
+from .planned_paths import address_removed, killed_ns, unheard_ns
 from .quic_packets import quic_packets, quic_window
 from .window_series import cell_windows
 
@@ -351,11 +351,9 @@ def _flow(
     new_bytes = 0 if receiver is None else int(receiver.data.new_bytes.sum())
     metrics |= cpu_metrics(flow, records.exits, None if receiver is None else new_bytes)
     if flow.program is None:
-        removed_ns = address_gone_ns(cell, flow.receiver)
-        checks += payload_check(
-            flow, observation.delivery, new_bytes, receiver_records, ready.t0_monotonic_ns, removed_ns
-        )
-        removed = address_gone_ns(cell, flow.sender) is not None
+        unheard = unheard_ns(cell, flow)
+        checks += payload_check(flow, observation.delivery, new_bytes, receiver_records, ready.t0_monotonic_ns, unheard)
+        removed = address_removed(cell, flow.sender)
         checks += sent_check(flow, sender, sender_records, removed=removed)
         if flow.is_page:
             checks += pages_check(flow, observation.page_objects, receiver_records)
@@ -455,7 +453,7 @@ def _own_datagrams(
     t_ns, ip_bytes = datagrams.arrived.t_ns, datagrams.arrived.ip_bytes
     metrics |= datagram_metrics(cell, flow, t_ns, ip_bytes, window) | datagram_flow_metrics(flow, datagrams, window)
     metrics |= message_metrics(observation)
-    checks = datagrams_check(flow, datagrams, sender_records, receiver_records, address_gone_ns(cell, flow.receiver))
+    checks = datagrams_check(flow, datagrams, sender_records, receiver_records, unheard_ns(cell, flow))
     curves = make_series.datagram_series(flow, t_ns, ip_bytes, cell)
     arrivals = Arrivals.of_datagrams(t_ns, ip_bytes, window)
     return _FlowResult(observation, metrics, curves, [], [], checks, arrivals)

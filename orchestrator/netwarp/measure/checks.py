@@ -116,7 +116,8 @@ def payload_check(
     """Checks the receiving application's count of payload against the captures at its own interfaces.
 
     new_bytes: payload never seen before in the receiver's captures, over the whole run. The application must have read
-    exactly the payload that could be delivered (in order, whole messages). gone_ns: when the receiver lost an address.
+    exactly the payload that could be delivered (in order, whole messages). gone_ns: when the receiver
+    first heard no more all that arrives (unheard_ns).
     """
     name = f"payload {flow.name}"
     summary = last(app, Summary)
@@ -158,7 +159,7 @@ def datagrams_check(
 ) -> list[Check]:
     """Checks both applications' counts of payload against the captures at their own interfaces. Datagrams may be
     missing; none may be altered, read and not captured, or captured and not read (until gone_ns, when the receiver
-    lost an address).
+    first heard no more all that arrives).
     """
     sent, got = last(sender, Summary), last(receiver, Summary)
     arrived = datagrams.arrived

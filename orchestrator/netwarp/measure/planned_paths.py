@@ -78,10 +78,22 @@ def killed_ns(cell: Cell, node: str) -> tuple[int, ...]:
     return tuple(fault.from_ns for fault in restarts if fault.node == node)
 
 
-def address_gone_ns(cell: Cell, node: str) -> int | None:
-    """When an address of a host is first removed, from T0: what arrives for it from then on may meet no socket."""
-    gone = (fault.from_ns for fault in faults_of(cell.timeline) if fault.action == "address" and fault.node == node)
-    return min(gone, default=None)
+def unheard_ns(cell: Cell, flow: Flow) -> int | None:
+    """When the receiver of a flow first hears no more all that arrives, from T0: it lost an address, so that packets
+    meet no socket, or its process was stopped and still is at the flow's stop, which takes what it has not read.
+    """
+    faults = faults_of(cell.timeline)
+    times = [fault.from_ns for fault in faults if fault.action == "address" and fault.node == flow.receiver]
+    for fault in faults:
+        of_flow = fault.action == "stop_reading" and fault.flow == flow.name
+        if of_flow and (fault.to_ns is None or (flow.stop_ns is not None and fault.to_ns >= flow.stop_ns)):
+            times.append(fault.from_ns)
+    return min(times, default=None)
+
+
+def address_removed(cell: Cell, node: str) -> bool:
+    """True if a host loses an address."""
+    return any(fault.action == "address" and fault.node == node for fault in faults_of(cell.timeline))
 
 
 def capacity_bit_s(cell: Cell, flow: Flow, path: Path, from_ns: int, to_ns: int) -> float | None:
