@@ -66,7 +66,7 @@ $(READY): requirements.lock pyproject.toml | packages
 	@.venv/bin/python -m compileall -q orchestrator
 	@printf %s "$(CURDIR)" > $@
 
-$(DEV_READY) chaos check fuzz-examples fuzz-studies determinism bisect-test test-ready lint format: KINDS += test
+$(DEV_READY) chaos check fuzz-examples fuzz-doors fuzz-studies determinism bisect-test test-ready lint format: KINDS += test
 test-ready android android-apps: KINDS += android
 
 $(DEV_READY): requirements-dev.lock $(READY) | test-packages
@@ -160,13 +160,17 @@ bench: setup ##experiments what a cell costs on this machine
 bench-analysis: setup ##experiments how fast the analyser is, beside tshark and tcptrace (makes its captures in a guest)
 	@OPENBLAS_NUM_THREADS=1 .venv/bin/python benchmarks/analysis.py $(ARGS)
 
-FUZZ_PARTS := examples studies
-fuzz: ##tests inputs drawn anew in each run, which `make test` draws once for all; a part: make fuzz-examples, fuzz-studies
+FUZZ_PARTS := examples studies doors
+fuzz: ##tests inputs drawn anew in each run, which `make test` draws once for all; a part: make fuzz-examples, fuzz-studies, fuzz-doors
 	@for part in $(FUZZ_PARTS); do $(MAKE) fuzz-$$part ARGS= || exit 1; done
 
 # examples of hypothesis; a failure prints what draws it again
 fuzz-examples: setup $(DEV_READY)
 	@.venv/bin/python -m pytest -n auto --dist worksteal --hypothesis-profile=fuzz -m hypothesis tests/unit $(ARGS)
+
+# what a stranger may hand in: bundles, plans, run directories, packs, captures, inventories, side files; CI gives it two minutes
+fuzz-doors: setup $(DEV_READY)
+	@.venv/bin/python tests/fuzz/doors.py $(or $(ARGS),--seconds 3600 --seed $$(date +%s))
 
 lab: setup ##tests a laboratory: three machines (guests on the wall clock) with sshd, cabled in a namespace; build/lab/inventory.yml
 	@.venv/bin/python ansible/lab/lab.py up
@@ -214,4 +218,4 @@ clean: ##upkeep remove what was built in the checkout (not results, not the cach
 	rm -rf build .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: fuzz-studies harm referee wheels anywhere papers programs help setup packages test-packages android-packages android-apps moved kernel apps doctor chaos determinism calibrate bench bench-analysis test check test-ready fuzz fuzz-examples lab lab-test lab-down bare lint format lock clean $(EXPERIMENTS)
+.PHONY: fuzz-studies harm referee wheels anywhere papers programs help setup packages test-packages android-packages android-apps moved kernel apps doctor chaos determinism calibrate bench bench-analysis test check test-ready fuzz fuzz-examples fuzz-doors lab lab-test lab-down bare lint format lock clean $(EXPERIMENTS)

@@ -83,7 +83,7 @@ static void set_resolution(struct capture_interface *interface, uint8_t resoluti
 	}
 }
 
-/* Ticks of this interface's clock as ns since 1970, at the nearest end where 64 bit cannot hold them. */
+/* Ticks of this interface's clock as ns since 1970, at the nearest end where they lie outside. */
 static int64_t time_of(const struct capture_interface *interface, uint64_t ticks)
 {
 	__int128 ns = 0;
@@ -95,9 +95,9 @@ static int64_t time_of(const struct capture_interface *interface, uint64_t ticks
 	else if (interface->resolution & RESOLUTION_BINARY)
 		ns = (__int128)ticks * 1000000000 >> (interface->resolution & RESOLUTION_DIGITS);
 	ns += (__int128)interface->offset_s * 1000000000;
-	if (ns > INT64_MAX)
-		return INT64_MAX;
-	return ns < -INT64_MAX ? -INT64_MAX : (int64_t)ns;
+	if (ns > CAPTURE_LAST_NS)
+		return CAPTURE_LAST_NS;
+	return ns < CAPTURE_FIRST_NS ? CAPTURE_FIRST_NS : (int64_t)ns;
 }
 
 static bool take_section(struct capture_file *p, const struct block *b)

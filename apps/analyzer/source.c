@@ -71,15 +71,19 @@ static const int64_t SET_BACK_NS = 50000000;
 
 static void go_on(struct file *file, struct nwa_source *row)
 {
-	int64_t time_ns = (int64_t)((uint64_t)file->record.time_ns + (uint64_t)file->ahead_ns);
+	int64_t time_ns = file->record.time_ns + file->ahead_ns;
+	__int128 ahead;
 
 	if (row->packets && time_ns < file->before_ns && file->before_ns - time_ns > SET_BACK_NS) {
 		row->set_back_ns += (uint64_t)file->before_ns - (uint64_t)time_ns;
-		file->ahead_ns =
-		    (int64_t)((uint64_t)file->ahead_ns + (uint64_t)file->before_ns - (uint64_t)time_ns);
+		ahead = (__int128)file->ahead_ns + file->before_ns - time_ns;
+		/* with the last time there is it still fits 64 bits; who is set back by more gets that one */
+		file->ahead_ns = ahead < CAPTURE_LAST_NS ? (int64_t)ahead : CAPTURE_LAST_NS - 1;
 		time_ns = file->before_ns;
 		row->set_back_at_ns = time_ns;
 	}
+	if (time_ns > CAPTURE_LAST_NS) /* set back again and again by a century */
+		time_ns = CAPTURE_LAST_NS;
 	file->record.time_ns = time_ns;
 }
 

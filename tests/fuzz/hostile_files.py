@@ -148,7 +148,8 @@ class Hostile:
     def tree(self, root: Path) -> None:
         """A directory: files mutated, and now and then one that is no file, or elsewhere."""
         for _ in range(self.rng.choice((1, 1, 1, 2, 4))):
-            files = sorted(path for path in root.rglob("*") if path.is_file() and not path.is_symlink())
+            every = sorted(path for path in root.rglob("*") if path.is_file() and not path.is_symlink())
+            files = [path for path in every if path.stat().st_size < 1 << 24]  # not what was made huge before
             if not files:
                 return
             path = self.rng.choice(

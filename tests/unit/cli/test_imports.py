@@ -50,7 +50,10 @@ def test_what_netwarp_is_needs_no_command(option: str) -> None:
 
 @pytest.mark.parametrize(
     ("command", "near"),
-    [("plan", ', did you mean "--where"?'), ("archive verify", "; there is: --help, --shard, --jobs;")],
+    [
+        ("plan", ', did you mean "--where"?'),
+        ("archive verify", "; there is: --help, --limit, --shard, --jobs, --allow-programs;"),
+    ],
 )
 def test_an_unknown_option_names_the_help_that_lists_them(
     capsys: pytest.CaptureFixture[str], command: str, near: str
