@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..core.numbers import readable
@@ -16,6 +16,7 @@ from ..engine.merging import merge_runs, take_cells
 from ..engine.run_again import replay, verify
 from ..engine.run_directory import open_run
 from ..results.compared_numbers import Comparison
+from ..results.run_comparison import StoredRun
 from ..sandbox.own_programs import ALLOW
 from .places import new_file, new_folder
 from .progress import TerminalProgress
@@ -125,12 +126,43 @@ def run_verify(args: argparse.Namespace) -> int:
     print(f"kernel: {now}, {'the same' if then == now else f'not the same: {then} in the reference'}")
     for pair in verified.unequal:
         print(f"{pair.id}: {pair.words}")
-    print(f"{counted(verified.count('equal'), 'cell')} equal byte for byte, {len(verified.unequal)} not")
+    print(f"{counted(verified.count('equal'), 'cell')}: captures equal byte for byte, {len(verified.unequal)} not")
     if verified.without_numbers:
         print(f"their numbers cannot be compared: {verified.without_numbers}")
     if verified.numbers is not None:
         print("\n".join(_numbers(verified.numbers)))
-    return 1 if verified.unequal else 0
+    if verified.stored is not None:
+        print("\n".join(_stored(verified.stored)))
+    return 1 if verified.unequal or (verified.stored is not None and verified.stored.differs) else 0
+
+
+def _stored(stored: StoredRun) -> Iterator[str]:
+    """What else of the run is equal, by kind, and what is not."""
+    files = stored.files
+    if files.digest:
+        counts = ", ".join(f"{count} {kind}" for kind, count in sorted((files.equal or {}).items()))
+        yield f"digests.json: sha256 {files.digest}; files that are as the run wrote them: {counts or 'none'}"
+        yield from _named("changed since the run wrote it", files.changed)
+    else:
+        yield "digests.json: none, so nothing tells whether its files are those that the run wrote"
+    for what, compared in (
+        ("tables made again from its numbers", stored.tables),
+        ("outcomes judged again by its checks", stored.judgements),
+        ("numbers measured again", stored.numbers),
+    ):
+        if compared is not None:
+            other = "" if stored.same_software or not compared[1] else " (another netwarp made them)"
+            yield f"{what}: {compared[0]} equal, {len(compared[1])} not{other}"
+            yield from _named("not equal", compared[1])
+    if stored.numbers is None:
+        yield "numbers measured again: none were, the cells did not run again"
+    yield from (line for line in (stored.seed, *stored.notes) if line)
+
+
+def _named(what: str, names: Sequence[str]) -> Iterator[str]:
+    yield from (f"  {what}: {name}" for name in names[:MOST_NUMBERS])
+    if len(names) > MOST_NUMBERS:
+        yield f"  ... and {len(names) - MOST_NUMBERS} more"
 
 
 def _numbers(numbers: Comparison) -> Iterator[str]:

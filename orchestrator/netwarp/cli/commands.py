@@ -17,6 +17,7 @@ from ..engine.calibration import measured_profiles
 from ..engine.cleaning import remove_captures, remove_derived
 from ..engine.export import export_captures, export_har
 from ..engine.planning import fit, refusals
+from ..engine.stored_files import changed_lines
 from ..experiment import EXAMPLE_SPEC, list_profiles
 from ..experiment.problems import nearest
 from ..plan.group_words import group_lines
@@ -148,7 +149,10 @@ def _fit_words(fit: InventoryFit) -> Iterator[str]:
 
 def run_report(args: argparse.Namespace) -> int:
     """`netwarp report`."""
+    said = changed_lines(args.run_dir) if args.spec is None else []
     print(report(args.run_dir, spec=args.spec))
+    for line in said:
+        print(line, file=sys.stderr)
     return 0
 
 

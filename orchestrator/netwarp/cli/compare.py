@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from ..core.numbers import given, percent, readable
 from ..core.units import QuantityError, counted, parse_quantity
 from ..engine.compare import compare_exactly, compare_runs
 from ..engine.compare_packets import compare_packets
+from ..engine.stored_files import changed_lines
 from ..results.compared_numbers import ComparedNumber, Comparison, Moved
 from ..results.run_comparison import RunComparison
 from ..results.senses import Sense, senses
@@ -88,6 +90,8 @@ def run_compare(args: argparse.Namespace) -> int:
 
         claim_page(args.html)
     mapped = mapped_levels(args.map)
+    for line in (*changed_lines(args.a), *changed_lines(args.b)):
+        print(line, file=sys.stderr)
     compared = compare_runs(args.a, args.b, mapped=mapped)
     numbers = compared.numbers
     assert numbers is not None

@@ -22,6 +22,7 @@ from ..plan.schedules import scheduled_cells
 from ..plan.types import Plan
 from ..present.pages.build import make_report
 from ..results import Results, write_measurements, write_tables, write_timelines
+from ..store.digests import write_digests
 from ..store.manifest import Manifest
 from ..store.packing import opened
 from ..store.plan_file import keep_texts, read_plan, write_outputs
@@ -161,4 +162,5 @@ def _write_tables(results: Results, run: RunDir, parquet: bool, between: Callabl
         write_tables(results, folder)
         write_timelines(results.plan, results.outcomes, run, folder)
         run.install_tables(between)
+    write_digests(run)
     replace_parquet(run, parquet)

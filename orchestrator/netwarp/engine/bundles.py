@@ -14,6 +14,7 @@ from ..core.errors import SpecError
 from ..core.scratch import scratch
 from ..core.types import Cell
 from ..store.bundle_files import OF_A_CELL, OF_THE_RUN, refuse_unpackable, unpack_bundle
+from ..store.digests import digests_text
 from ..store.run_dir import read_json, whole_file
 from .run_directory import open_run
 
@@ -41,9 +42,10 @@ def bundle(run_dir: str | Path, out: str | Path) -> Path:
     out = Path(out)
     with whole_file(out) as file, tarfile.open(fileobj=file, mode="w:xz", format=tarfile.PAX_FORMAT) as archive:
         for name in sorted(files, key=PurePosixPath):
-            if files[name].is_file():
-                refuse_unpackable(name, files[name].stat().st_size)
-                content = files[name].read_bytes()
+            listed = name == "digests.json" and not files[name].is_file()  # not in a run of an older netwarp
+            if listed or files[name].is_file():
+                content = digests_text(run.directory) if listed else files[name].read_bytes()
+                refuse_unpackable(name, len(content))
                 archive.addfile(_anonymous(name, len(content)), io.BytesIO(content))
     return out
 

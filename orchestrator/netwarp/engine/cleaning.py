@@ -73,6 +73,7 @@ def _remove_derived(run: RunDir) -> Freed:
             )
     before, _ = run.sizes()
     run.clear_partial()
+    run.digests.unlink(missing_ok=True)
     for path in [run.tables, run.report, *(run.cell(cell_id).derived for cell_id in finished)]:
         if path.exists():
             path.remove_tree()

@@ -8,6 +8,7 @@ import contextlib
 import os
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -42,6 +43,7 @@ from .execute import analyze_cells, execute
 from .planning import Where, plan_experiment
 from .run_directory import Run, late_cells, open_run, ran_to_its_end
 from .running import Means, begin, check_jobs, end, ended_early, run_cells
+from .stored_files import as_found, check_stored
 
 REPETITIONS = 5
 """The default of `agree`: with fewer draws a difference of random numbers cannot be told from chance."""
@@ -247,7 +249,8 @@ def verify(
 
     Raises SpecError if the runs have no cell in common or did not run in virtual time; BackendUnavailable, StoreError.
     """
-    run = open_run(run_dir)
+    run = whole = open_run(run_dir)
+    stored = as_found(run if reference is None else open_run(reference))
     if shard is not None:
         if reference is not None:
             raise SpecError("--shard is of a run that is run again, not of two runs that are there")
@@ -259,16 +262,21 @@ def verify(
         if all(pair.a is None or pair.b is None for pair in pairs):
             raise SpecError(f"{run.path} and {golden.path} have no cell in common: nothing was compared")
         numbers, why = of_differing_cells(golden, run, pairs)
-        return RunComparison(side_of(golden, "A"), side_of(run, "B"), (), pairs, numbers, why)
+        found = RunComparison(side_of(golden, "A"), side_of(run, "B"), (), pairs, numbers, why)
+        return replace(found, stored=check_stored(golden, stored))
     programs = refuse_programs(run.plan.cells, run.path, allowed=allow_programs)
     with locked(run.directory):
         try:
             now = _run_again(run, run.plan.cells, jobs, progress, never_root=never_root or programs)
             pairs = tuple(compare_cells(run, now))
             of_levels = cells_of_differing_levels(run, pairs)
-            ran = [cell for cell in of_levels if ran_to_its_end(now.directory.cell(cell.id))]
+            equal = {pair.a for pair in pairs if pair.status == "equal"}
+            equal |= {cell.id for cell in of_levels}
+            chosen = [cell for cell in run.plan.cells if cell.id in equal]
+            ran = [cell for cell in chosen if ran_to_its_end(now.directory.cell(cell.id))]
             analyze_cells(ran, now.directory, jobs=jobs or os.cpu_count() or 1)
             numbers, why = of_differing_cells(run, now, pairs)
-            return RunComparison(side_of(run, "A"), side_of(now, "B"), (), pairs, numbers, why)
+            found = RunComparison(side_of(run, "A"), side_of(now, "B"), (), pairs, numbers, why)
+            return replace(found, stored=check_stored(whole, stored, now, found))
         finally:
             run.directory.clear_partial()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..measure.first_divergence import Divergence
+from ..store.digests import StoredFiles
 from ..store.manifest import Manifest
 from .compared_numbers import Comparison, Levels, Moved
 
@@ -64,6 +65,28 @@ class CellPair:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredRun:
+    """same_software: the run's numbers and tables were made by this netwarp, so that they have to be equal.
+
+    tables, numbers, judgements: (equal, names of those that differ); None: not compared. seed: "" or what is wrong.
+    """
+
+    files: StoredFiles
+    same_software: bool
+    tables: tuple[int, tuple[str, ...]] | None = None
+    numbers: tuple[int, tuple[str, ...]] | None = None
+    judgements: tuple[int, tuple[str, ...]] | None = None
+    seed: str = ""
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def differs(self) -> bool:
+        """True where something is not what it has to be."""
+        made_again = (self.tables, self.numbers, self.judgements) if self.same_software else ()
+        return bool(self.files.changed or self.seed or any(each is not None and each[1] for each in made_again))
+
+
+@dataclass(frozen=True, slots=True)
 class RunComparison:
     """Two runs. made: differences in how they were made. numbers: None where nothing asked for them, or where
     `without_numbers` says why they cannot be compared.
@@ -81,6 +104,8 @@ class RunComparison:
     without_numbers: str = ""
     divergences: Mapping[Levels, tuple[Divergence, ...]] = field(default_factory=dict)
     files: tuple[str, ...] = ()
+    stored: StoredRun | None = None
+    """Of A, where it was verified."""
     out: Path | None = None
 
     def count(self, *statuses: CellStatus) -> int:

@@ -14,7 +14,7 @@ from typing import IO
 from ..core.errors import StoreError, os_words
 from ..core.limits import limits
 
-OF_THE_RUN = ("manifest.json", "plan.json", "outputs.json", "calibration.json", "conclusion.json")
+OF_THE_RUN = ("manifest.json", "plan.json", "outputs.json", "calibration.json", "conclusion.json", "digests.json")
 OF_A_CELL = (
     "cell.json", "outcome.json",
     *(f"derived/{name}.json" for name in ("packets", "judgement", "checks", "measurements")),

@@ -41,6 +41,7 @@ class RunDir:
         self.manifest = root / "manifest.json"
         self.plan = root / "plan.json"
         self.outputs = root / "outputs.json"
+        self.digests = root / "digests.json"
         self.spec = root / "spec"
         self.cells = root / "cells"
         self.partial = self.cells / ".partial"

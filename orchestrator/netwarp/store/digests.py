@@ -1,0 +1,100 @@
+"""digests.json: the SHA-256 of the files that a run wrote, by which a file that somebody changed afterwards is noticed.
+
+A bundle has it too. Its own digest, published elsewhere, stands for all of them; it proves nothing against its author.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from ..core.names import Digest
+from .run_dir import RunDir, read_json, write_atomic
+
+Kind = Literal["plan", "spec", "captures", "judgement", "derived numbers", "tables", "app records"]
+Names = dict[Annotated[str, msgspec.Meta(max_length=400)], Digest]
+OF_THE_PLAN = ("plan.json", "outputs.json")
+OF_A_CELL: dict[str, Kind] = {
+    "cell.json": "plan",
+    "outcome.json": "judgement",
+    "derived/packets.json": "captures",
+    "derived/judgement.json": "judgement",
+    "derived/checks.json": "judgement",
+    "derived/measurements.json": "derived numbers",
+}
+REMOVED_LATER: tuple[Kind, ...] = ("app records",)
+"""What `--keep` and a bundle leave out."""
+LEFT_OUT = ("tables/measurements.csv", "tables/windows.csv")
+"""Tables that a bundle leaves out: the cells have their own numbers."""
+
+
+def kind_of(name: str) -> Kind:
+    """The kind of a file of a run, by its name in the run directory."""
+    if name.startswith("spec/"):
+        return "spec"
+    if name.startswith("tables/"):
+        return "tables"
+    if name.startswith("cells/"):
+        return OF_A_CELL.get(name.split("/", 2)[-1], "app records")
+    return "plan"
+
+
+def files_of(run: RunDir) -> dict[str, Path]:
+    """The files of a run that digests.json lists -> their paths."""
+    files: dict[str, Path] = {name: run.root / name for name in OF_THE_PLAN}
+    for folder in (run.spec, run.tables):
+        files |= {str(path.relative_to(run.root)): path for path in folder.rglob("*")}
+    for cell_id in run.finished():
+        cell = run.cell(cell_id)
+        files |= {f"cells/{cell_id}/{name}": cell.root / name for name in OF_A_CELL}
+        files |= {f"cells/{cell_id}/apps/{path.name}": path for path in cell.apps.glob("*.ndjson*")}
+    listed = {name: path for name, path in files.items() if not name.endswith((".parquet", ".part"))}
+    return {name: path for name, path in sorted(listed.items()) if path.is_file()}
+
+
+def digests_of(run: RunDir) -> dict[str, str]:
+    """Name -> SHA-256 of every such file as it is now. Raises StoreError, OSError."""
+    return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files_of(run).items()}
+
+
+def write_digests(run: RunDir) -> None:
+    """Write digests.json. Raises StoreError."""
+    write_atomic(run.digests, digests_text(run))
+
+
+def digests_text(run: RunDir) -> bytes:
+    """The content of digests.json, of the files as they are now. Raises StoreError, OSError."""
+    return msgspec.json.format(msgspec.json.encode(digests_of(run)), indent=1) + b"\n"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFiles:
+    """A run's files against digests.json. digest: SHA-256 of that file itself; "": the run has none.
+
+    equal: kind -> how many files are what the run wrote. changed: the names of those that are not, or are missing, or
+    are not in the list.
+    """
+
+    digest: str = ""
+    equal: dict[str, int] | None = None
+    changed: tuple[str, ...] = ()
+
+
+def check_digests(run: RunDir) -> StoredFiles:
+    """Compare the files of a run directory, or of an opened bundle, with its list. Raises StoreError."""
+    if not run.digests.exists():
+        return StoredFiles()
+    listed, there = read_json(run.digests, Names), digests_of(run)
+    equal: Counter[str] = Counter()
+    changed = [name for name in there if name not in listed]
+    for name, digest in listed.items():
+        if name in there and there[name] == digest:
+            equal[kind_of(name)] += 1
+        elif name in there or not (name in LEFT_OUT or kind_of(name) in REMOVED_LATER):
+            changed.append(name)
+    return StoredFiles(hashlib.sha256(run.digests.read_bytes()).hexdigest(), dict(equal), tuple(sorted(changed)))

@@ -1,0 +1,136 @@
+"""`archive verify` says by kind what of a run is equal. Whatever was changed afterwards is named, with status 1."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from netwarp.cli import main
+from netwarp.engine.analysis import tabulate
+from netwarp.engine.bundles import bundle, opened
+from netwarp.engine.cluster_files import analyser_here
+from netwarp.measure.cell import capture_digests
+from netwarp.store.digests import check_digests, write_digests
+from netwarp.store.manifest import Manifest
+from netwarp.store.plan_file import read_plan
+from netwarp.store.run_dir import RunDir, read_json, write_json
+from support.report_kit import plan_of, put, spec_text, write_run
+
+Change = Callable[[RunDir], None]
+
+
+def _in_json(path: Path, key: str, value: object) -> None:
+    whole = json.loads(path.read_bytes())
+    (whole[0] if isinstance(whole, list) else whole)[key] = value
+    path.write_text(json.dumps(whole))
+
+
+def _a_cell(run: RunDir) -> Path:
+    return run.cell(min(run.finished())).root
+
+
+CHANGES: dict[str, Change] = {
+    "a derived number": lambda run: _in_json(_a_cell(run) / "derived" / "measurements.json", "value", 1.25),
+    "a table": lambda run: _text(run.tables / "cells.csv", "COMPLETED", "INVALID"),
+    "a judgement": lambda run: put(_a_cell(run) / "derived" / "judgement.json", {"outcome": "INVALID", "reason": "no"}),
+    "the seed in the plan": lambda run: _in_json(run.plan, "seed", 77),
+    "the spec": lambda run: _text(run.spec / "spec.toml", "format", "# a word\nformat"),
+    "the hash of a capture": lambda run: put(_a_cell(run) / "derived" / "packets.json", {"a-p1": "1" * 64}),
+}
+UNLISTED = ("a derived number", "a table", "a judgement", "the seed in the plan")
+"""Changes that are found also where somebody removed the list: by what follows from other files."""
+
+
+def _text(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    whole = plan_of(spec_text(), tmp_path / "spec")
+    run = write_run(tmp_path / "run", replace(whole, cells=whole.cells[:2]))
+    for cell_id in run.finished():
+        put(run.cell(cell_id).packets, capture_digests(run.cell(cell_id).capture))
+        put(run.cell(cell_id).apps / "f.sender.ndjson", b'{"record": "summary"}\n')
+    put(run.spec / "spec.toml", spec_text().encode())
+    write_json(run.manifest, replace(read_json(run.manifest, Manifest), software=analyser_here(), seed=whole.seed))
+    tabulate(read_plan(run), run)
+    return run
+
+
+def _verified(reference: Path, run: RunDir, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    status = main(["archive", "verify", str(run.root), str(reference)])
+    said = capsys.readouterr()
+    assert said.err == ""
+    return status, said.out
+
+
+def test_an_unchanged_run_is_equal_in_every_kind(
+    run: RunDir, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, said = _verified(bundle(run.root, tmp_path / "run.tar.xz"), run, capsys)
+    assert status == 0, said
+    assert re.search(r"digests\.json: sha256 [0-9a-f]{64}", said)
+    for kind in ("2 captures", "2 derived numbers", "judgement", "plan", "1 spec", "tables"):
+        assert kind in said
+    assert ", 0 not" in said and "changed" not in said
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("bundled", [True, False])
+def test_what_was_changed_is_named(
+    change: str, bundled: bool, run: RunDir, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    CHANGES[change](run)
+    reference = bundle(run.root, tmp_path / "run.tar.xz") if bundled else run.root
+    status, said = _verified(reference, run, capsys)
+    assert status == 1 and "changed since the run wrote it: " in said
+
+
+@pytest.mark.parametrize("change", UNLISTED)
+def test_without_the_list_what_follows_from_other_files_is_compared(
+    change: str, run: RunDir, capsys: pytest.CaptureFixture[str]
+) -> None:
+    CHANGES[change](run)
+    run.digests.unlink()
+    status, said = _verified(run.root, run, capsys)
+    assert status == 1 and "digests.json: none" in said
+    assert "not equal: " in said or "seed 77" in said
+
+
+def test_a_list_made_to_fit_has_another_digest(run: RunDir) -> None:
+    """It proves nothing against its author; its digest, published elsewhere, does."""
+    before = check_digests(run).digest
+    CHANGES["the spec"](run)
+    assert check_digests(run).changed == ("spec/spec.toml",)
+    write_digests(run)
+    assert check_digests(run).changed == () and check_digests(run).digest != before
+
+
+def test_files_that_a_bundle_leaves_out_are_not_missed(run: RunDir, tmp_path: Path) -> None:
+    with opened(bundle(run.root, tmp_path / "run.tar.xz")) as place:
+        assert check_digests(RunDir(place)).changed == ()
+    (run.tables / "claims.csv").unlink()
+    assert check_digests(run).changed == ("tables/claims.csv",)
+
+
+@pytest.mark.parametrize("command", [["report"], ["compare"]])
+def test_report_and_compare_name_what_the_run_did_not_write(
+    command: list[str], run: RunDir, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [*command, str(run.root), *([str(run.root)] if command == ["compare"] else [])]
+    main(words)
+    assert "not what the run wrote" not in capsys.readouterr().err
+    app = next((_a_cell(run) / "apps").glob("*.ndjson"))
+    app.write_text('{"record": "another"}\n')
+    CHANGES["a table"](run)
+    main(words)
+    said = capsys.readouterr().err
+    assert "not what the run wrote: tables/cells.csv" in said
+    assert "not what the run wrote: cells/" in said and said.count("f.sender.ndjson") >= 1
