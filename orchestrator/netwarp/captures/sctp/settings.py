@@ -422,9 +422,9 @@ def _heartbeat_interval(association: Association, waits: Sequence[Wait], end: in
         longest, what = SETTLED_RTO_NS, "the path's RTO taken as at most 1 s (RFC 9260 16)"
         if first := [wait.most_ns for wait in waits if wait.doublings == 0]:
             longest, what = max(first), "the path's RTO as that of T3 expiries"
-    low, high = in_seconds((timer_bounds(max(gaps), 0)[0] - 1.5 * longest, min(gaps) + TICK_NS))
+    from_s, to_s = in_seconds((timer_bounds(max(gaps), 0)[0] - 1.5 * longest, min(gaps) + TICK_NS))
     what = f"{counted(len(gaps), 'pause', 'pauses')} between heartbeats of an idle path; {what}"
-    yield InferredSetting(end, "heartbeat_interval", low, high, "s", what, tuple(times[:10]))
+    yield InferredSetting(end, "heartbeat_interval", from_s, to_s, "s", what, tuple(times[:10]))
 
 
 def _least_share(count: int) -> float:
