@@ -98,8 +98,133 @@ window.reader = (function () {
     });
   }
 
+  // What is wider than its place, but for boxes made to be scrolled: those take the keyboard, or are code or the tabs.
+  function sideways() {
+    const faults = [];
+    const root = document.documentElement;
+    if (root.scrollWidth > root.clientWidth + 1) {
+      const wide = [...document.querySelectorAll("body *")].filter((one) => shown(one) && one.getBoundingClientRect().right > root.clientWidth + 1 && !scrolled(one));
+      faults.push(`the page is ${root.scrollWidth} px wide in ${root.clientWidth}: ${wide.slice(0, 2).map(describe).join(", ")}`);
+    }
+    for (const one of document.querySelectorAll("body *")) {
+      if (one.scrollWidth <= one.clientWidth + 1 || !shown(one) || !one.clientWidth) continue;
+      const style = getComputedStyle(one);
+      if (!/auto|scroll/.test(style.overflowX)) continue;
+      const made = one.tabIndex >= 0 || one.matches("pre, nav ul, select, textarea, input");
+      if (!made) faults.push(`${describe(one)} scrolls sideways and takes no keyboard`);
+    }
+    return faults;
+  }
+  const scrolled = (element) => { // in a box that is scrolled
+    for (let one = element.parentElement; one; one = one.parentElement) if (getComputedStyle(one).overflowX !== "visible") return one;
+    return null;
+  };
+  const describe = (one) => `<${one.tagName.toLowerCase()}${one.id ? "#" + one.id : ""}${one.getAttribute("class") ? "." + one.getAttribute("class") : ""}> "${clean(one.textContent).slice(0, 30)}"`;
+
+  // Texts with their boxes, one a line of text.
+  function texts(within = document.body) {
+    const found = [];
+    const walker = document.createTreeWalker(within, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+      const node = walker.currentNode, element = node.parentElement;
+      if (!node.data.trim() || element.closest("script, style, noscript, select, .js-plotly-plot, [aria-hidden=true]") || !shown(element)) continue;
+      const range = document.createRange();
+      range.selectNodeContents(node);
+      for (const box of range.getClientRects()) if (box.width > 1 && box.height > 1) found.push({ node, element, box });
+    }
+    return found;
+  }
+
+  // Texts that end where a box that cannot be scrolled cuts them, or outside their drawing.
+  function cut() {
+    const faults = [];
+    for (const { node, element, box } of texts()) {
+      for (let one = element; one && one !== document.body; one = one.parentElement) {
+        const style = getComputedStyle(one);
+        const drawing = one.tagName === "svg" && style.overflow !== "visible";
+        if (!drawing && !/hidden|clip/.test(style.overflowX + style.overflowY)) continue;
+        const edge = one.getBoundingClientRect();
+        if (box.left < edge.left - NEAR || box.right > edge.right + NEAR || box.top < edge.top - 3 || box.bottom > edge.bottom + 3) {
+          faults.push(`"${clean(node.data).slice(0, 50)}" is cut by ${describe(one)}`);
+        }
+        break;
+      }
+    }
+    return faults;
+  }
+
+  // Texts of the window that something else lies over. What stands still while others are scrolled (position: sticky) is
+  // looked at where it is alone.
+  function covered() {
+    const faults = [];
+    const bar = document.querySelector(".sections");
+    const top = bar ? Math.max(0, bar.getBoundingClientRect().bottom) : 0;
+    for (const { node, element, box } of texts()) {
+      const [x, y] = middle(box);
+      if (x < 0 || x >= innerWidth || y < top + 1 || y >= innerHeight - 1) continue;
+      const frame = scrolled(element)?.getBoundingClientRect();
+      if (frame && (x < frame.left || x > frame.right || y < frame.top || y > frame.bottom)) continue;
+      const above = document.elementFromPoint(x, y);
+      if (!above || above === element || above.contains(element) || element.contains(above)) continue;
+      if (above.closest("a, button, label, summary, svg")?.contains(element)) continue;
+      if (getComputedStyle(above.closest("th, thead") || above).position === "sticky" || above.closest("nav")) continue;
+      faults.push(`"${clean(node.data).slice(0, 50)}" is covered by ${describe(above)}`);
+    }
+    return faults;
+  }
+
+  const frame = () => new Promise(requestAnimationFrame);
+
+  // From the top to the end, a window at a time: what is looked for in each, once its charts are drawn.
+  async function throughout(look) {
+    const faults = new Set();
+    for (let y = 0; ; y += innerHeight * 0.8) {
+      scrollTo({ top: y, behavior: "instant" });
+      await settled();
+      look().forEach((fault) => faults.add(fault));
+      if (y + innerHeight >= document.documentElement.scrollHeight) return [...faults];
+    }
+  }
+
+  // The page stands still for some frames, and the charts in the window are drawn.
+  async function settled() {
+    for (let still = 0, last = ""; still < 6;) {
+      await frame();
+      const waiting = [...document.querySelectorAll(".chart")].some((chart) => {
+        const box = chart.getBoundingClientRect();
+        return shown(chart) && !chart.dataset.drawn && box.bottom > -200 && box.top < innerHeight + 200;
+      });
+      const now = `${scrollY} ${document.documentElement.scrollHeight} ${waiting}`;
+      still = now === last && !waiting ? still + 1 : 0;
+      last = now;
+    }
+  }
+
+  // After a link within the page was followed and everything is drawn: how far its target is from where it should be.
+  function away(target) {
+    const wanted = parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop) || 0;
+    const most = document.documentElement.scrollHeight - innerHeight;
+    const ideal = Math.min(Math.max(0, target.getBoundingClientRect().top + scrollY - wanted), most);
+    return Math.abs(scrollY - ideal);
+  }
+
+  // Units in brackets of headings whose values have another: "Goodput (bit/s)" above Mbit/s.
+  function units() {
+    const known = /\((bit\/s|kbit\/s|Mbit\/s|Gbit\/s|byte\/s|kbyte\/s|Mbyte\/s|s|ms|µs|B|kB|MB)\)/;
+    return [...document.querySelectorAll(".grid-block")].filter(shown).flatMap((block) => {
+      const title = known.exec(block.querySelector("h3").textContent);
+      const said = clean(block.querySelector(".conditions").textContent).split(";")[0].split(", ").at(-1);
+      return title && said !== title[1] ? [`"${clean(block.querySelector("h3").textContent)}" stands above values in ${said}`] : [];
+    }).concat([...document.querySelectorAll("figure[data-figure]")].filter(shown).flatMap((block) => {
+      const title = known.exec(block.querySelector("h3").textContent);
+      const drawn = netwarp.data.figures[block.dataset.figure];
+      const unit = (drawn.kind === "chart" ? drawn.y : drawn.value || drawn.y || {}).unit;
+      return title && unit !== undefined && unit !== title[1] ? [`"${clean(block.querySelector("h3").textContent)}" stands above an axis in ${unit}`] : [];
+    }));
+  }
+
   return {
-    clean, seen, shown,
+    clean, seen, shown, sideways, cut, covered, throughout, settled, away, units,
     openAll: () => document.querySelectorAll("details").forEach((one) => { one.open = true; }),
     tableFaults: (within = "body") => tables(within).flatMap(tableFaults),
     countTables: (within = "body") => tables(within).length,

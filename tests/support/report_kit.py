@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +196,19 @@ def small_run(root: Path) -> RunDir:
     return run
 
 
+def mixed_run(root: Path) -> RunDir:
+    """12 cells that ended in every way."""
+    plan = plan_of(spec_text(), root.parent / f"{root.name}-spec", EXPECTED)
+    ended = {1: Outcome.FAILED, 3: Outcome.INVALID, 5: Outcome.UNSUPPORTED, 7: Outcome.TIMED_OUT}
+    return write_run(root, plan, missing={len(plan.cells) - 1}, ended=ended)
+
+
+def one_cell_run(root: Path) -> RunDir:
+    """A run of one cell."""
+    plan = plan_of(spec_text(), root.parent / f"{root.name}-spec")
+    return write_run(root, msgspec.structs.replace(plan, cells=plan.cells[:1]))
+
+
 def large_run(root: Path, cells: int) -> RunDir:
     """At least `cells` cells: an RTT factor as well, 1 % loss, repetitions, and a figure of every kind; one failed."""
     more = '[factor.rtt]\nlevels = ["10 ms", "50 ms", "100 ms", "200 ms", "1000 ms"]\n'
@@ -249,6 +262,7 @@ def write_run(
     failed: Collection[int] = (),
     missing: Collection[int] = (),
     reason: str = "the guest hung at T0 + 40 s",
+    ended: Mapping[int, Outcome] | None = None,
 ) -> RunDir:
     """Write a run directory of a plan: cells with made-up series and measurements, tables by the real table writer."""
     run = RunDir(root)
@@ -259,9 +273,10 @@ def write_run(
     for number, cell in enumerate(plan.cells):
         if number in missing:
             continue
-        bad = number in failed
+        how = (ended or {}).get(number, Outcome.FAILED if number in failed else Outcome.COMPLETED)
+        bad = how is not Outcome.COMPLETED
         outcome = CellOutcome(
-            outcome=Outcome.FAILED if bad else Outcome.COMPLETED,
+            outcome=how,
             reason=reason if bad else "",
             virtual_s=40.0 if bad else 100.5,
             wall_s=0.4,

@@ -5,6 +5,7 @@ way: change both together.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 
 THIN = "\u202f"
@@ -33,6 +34,16 @@ def scale(values: Iterable[float | None], unit: str) -> tuple[float, str]:
         if largest >= factor:
             return factor, prefix + SCALED[unit]
     return 1.0, unit
+
+
+def in_shown_unit(title: str, unit: str, shown: str) -> str:
+    """A title that names its quantity's unit in brackets, with the unit that is shown: "Goodput (bit/s)" of values in
+    Mbit/s is "Goodput (Mbit/s)".
+    """
+    symbol = SCALED.get(unit)
+    names = {name for _, name in _PARTS_OF_A_SECOND} if unit == "s" else {unit}
+    names |= {symbol, *(prefix + symbol for _, prefix in _PREFIXES)} if symbol else set()
+    return re.sub(r"\((\S+)\)", lambda found: f"({shown})" if shown and found[1] in names else found[0], title)
 
 
 def decimals(values: Iterable[float | None], digits: int = 4) -> int:

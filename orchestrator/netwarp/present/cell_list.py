@@ -16,6 +16,8 @@ from .style import OUTCOMES
 ROWS_AT_ONCE = 200
 """Rows in the page from the start; the page's script adds the others when the reader scrolls to them."""
 
+MOST_FACTORS = 5
+"""Factors that have a column each in the list."""
 
 Field = tuple[str, float | None]
 """One field of a row: its text, and the number by which it is sorted (None: by the text)."""
@@ -34,17 +36,24 @@ class CellRow:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """headings: of the fields; filters: index of a field -> its distinct texts; scripts: cell id -> its script file."""
+    """headings: of the fields; filters: index of a field -> its distinct texts; scripts: cell id -> its script file.
+    numeric: indices of fields that are results; shown: how many of the fields, from the first, are columns (the others
+    can be filtered by).
+    """
 
     headings: tuple[str, ...]
     rows: tuple[CellRow, ...]
     filters: Mapping[int, tuple[str, ...]]
     scripts: Mapping[str, str]
     outcomes: tuple[str, ...]
+    numeric: tuple[int, ...]
+    shown: int
 
 
 def make_listing(data: RunData) -> Listing:
-    """Columns: experiment and repetition if there are several, factors that vary, the metrics of HEADLINE."""
+    """Columns: experiment and repetition if there are several, factors that vary (one column of levels where they are
+    more than MOST_FACTORS: most cells have few of them), the metrics of HEADLINE.
+    """
     factors = [
         factor.name
         for factor in data.plan.factors
@@ -69,38 +78,50 @@ def make_listing(data: RunData) -> Listing:
         columns[name] = divisor, unit, decimals(value and value / divisor for value in shown[name])
     # a column is sorted as the spec lists the levels
     order = {(f.name, level.name): float(n) for f in data.plan.factors for n, level in enumerate(f.levels)}
+    one_column = len(factors) > MOST_FACTORS
     rows = []
-    for result in data.cells:
+    for number, result in enumerate(data.cells):
         cell = result.cell
-        fields: list[Field] = [(cell.experiment, None)] if several else []
+        levels: list[Field] = [(cell.experiment, None)] if several else []
         for factor in factors:
             level = cell.factors.get(factor, "-")
             text = "" if level == "-" else data.plan.level_title(factor, level)
-            fields.append((text, order.get((factor, level), float("inf"))))
-        if repeated:
-            fields.append((str(cell.repetition), float(cell.repetition)))
+            levels.append((text, order.get((factor, level), float("inf"))))
+        repetition: list[Field] = [(str(cell.repetition), float(cell.repetition))] if repeated else []
+        results: list[Field] = []
         for name in metrics:
             value = _shown(data, result.id, name)
             divisor, _, places = columns[name]
             whole = data.metrics[name].unit == "packets"
-            fields.append(("" if value is None else fixed(value / divisor, 0 if whole else places), value))
+            results.append(("" if value is None else fixed(value / divisor, 0 if whole else places), value))
         words = [data.plan.level_title(factor, level) for factor, level in cell.factors.items() if level != "-"]
         words += [f"repetition {cell.repetition}"] if repeated else []
         label = ", ".join(words) or experiments.get(cell.experiment, result.id)
+        if one_column:
+            together = ", ".join(text for text, _ in levels[several:] if text)
+            fields = [(together, float(number)), *repetition, *results, *levels]
+        else:
+            fields = [*levels, *repetition, *results]
         rows.append(CellRow(result.id, label, result.outcome, result.reason, tuple(fields)))
-    headings = [
-        *(["experiment"] if several else []),
-        *(data.plan.factor_title(factor) for factor in factors),
-        *(["repetition"] if repeated else []),
-        *(heading(data.metrics[name].title, columns[name][1]) for name in metrics),
-    ]
+    of_levels = [*(["experiment"] if several else []), *(data.plan.factor_title(factor) for factor in factors)]
+    of_repetition = ["repetition"] if repeated else []
+    of_results = [heading(data.metrics[name].title, columns[name][1]) for name in metrics]
+    if one_column:
+        headings = ["levels", *of_repetition, *of_results, *of_levels]
+        first = 1 + repeated
+        filtered = [*range(1, first), *range(first + len(metrics), len(headings))]
+    else:
+        headings = [*of_levels, *of_repetition, *of_results]
+        first = len(of_levels) + repeated
+        filtered = [*range(first)]
     filters = {
-        index: tuple(dict.fromkeys(row.fields[index][0] for row in rows if row.fields[index][0]))
-        for index in range(several + len(factors) + repeated)
+        index: tuple(dict.fromkeys(row.fields[index][0] for row in rows if row.fields[index][0])) for index in filtered
     }
+    numeric = tuple(range(first, first + len(metrics)))
+    shown_columns = first + len(metrics)
     scripts = {result.id: f"{file_name(result.id)}.js" for result in data.cells}
     outcomes = tuple(dict.fromkeys(row.outcome for row in rows))
-    return Listing(tuple(headings), tuple(rows), filters, scripts, outcomes)
+    return Listing(tuple(headings), tuple(rows), filters, scripts, outcomes, numeric, shown_columns)
 
 
 def _shown(data: RunData, cell_id: str, name: str) -> float | None:
@@ -118,9 +139,11 @@ def listing_data(listing: Listing) -> dict[str, Any]:
     for number in range(len(listing.headings)):
         words: dict[Field, int] = {}
         of = [words.setdefault(row.fields[number], len(words)) for row in listing.rows]
-        columns.append({"words": list(words), "of": of, "number": number not in listing.filters})
+        columns.append({"words": list(words), "of": of, "number": number in listing.numeric})
     return {
         "at_once": ROWS_AT_ONCE,
+        "headings": listing.headings,
+        "shown": listing.shown,
         "ids": [row.id for row in listing.rows],
         "labels": [row.label for row in listing.rows],
         "outcomes": [[name, *OUTCOMES.get(name, UNKNOWN_OUTCOME)] for name in listing.outcomes],

@@ -10,7 +10,7 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from ..core.numbers import duration, fixed, given, readable, with_unit
+from ..core.numbers import THIN, duration, fixed, given, readable, with_unit
 from ..core.units import counted
 from .style import OUTCOMES, VERDICTS, verdict_counted, verdict_shown
 
@@ -56,6 +56,7 @@ def environment() -> Environment:
         given=given,
         fixed=fixed,
         verdict_shown=verdict_shown,
+        grouped=lambda text: re.sub(r"(?<=\d),(?=\d{3}(?!\d))", THIN, text),
         unbroken=lambda text: text.replace("-", "\u2011"),
         script_json=lambda value: Markup(script_json(value)),
     )

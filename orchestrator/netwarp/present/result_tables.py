@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..core.numbers import MINUS, THIN, decimals, fixed, plain, readable, scale
+from ..core.numbers import MINUS, THIN, decimals, fixed, in_shown_unit, plain, readable, scale
 from ..core.outputs import EXPERIMENT, FLOW, Figure, Table
 from ..core.subjects import subjects
 from ..plan.notes import buffer_notes
@@ -215,7 +215,7 @@ def make_grid(data: RunData, table: Table) -> Grid | None:
     places = _decimals(numbers.entries, numbers.sources, divisor)
     return Grid(
         name=table.name,
-        title=table.title,
+        title=in_shown_unit(table.title, unit, shown_unit),
         metric=title,
         unit=unit_beside(title, shown_unit),
         row_names=table.rows,

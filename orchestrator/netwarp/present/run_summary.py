@@ -107,7 +107,12 @@ def _part(data: RunData) -> tuple[str, ...]:
     filters, both = data.plan.filters, (f"only {BASE}", f"only {ROBUSTNESS}")
     if set(both) <= set(filters):  # merged from these it is whole
         filters = tuple(one for one in filters if one not in both)
-    if filters:
+    if filters == (f"only {BASE}",):
+        sentences.append(
+            "Every table and figure is of this run. Conditions that the source does not state are not part of it: "
+            f"--only {ROBUSTNESS} runs them."
+        )
+    elif filters:
         sentences.append(f"This run covers a part of the experiment: {'; '.join(filters)}.")
     if changed := data.manifest.sets:
         sentences.append(f"The command line changed the spec (titles may not show it): {', '.join(changed)}.")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...core import outputs
-from ...core.numbers import fixed, readable, scale
+from ...core.numbers import fixed, in_shown_unit, readable, scale
 from ...results.write import csv_bytes
 from ...store.tables import number
 from ..result_tables import conditions, levels_of
@@ -91,9 +91,10 @@ def distribution_figure(data: RunData, figure: outputs.Figure) -> Drawing | None
         if places
         else Chart(replace(value, from_zero=False), SHARE, tuple(map(_steps, groups)))
     )
+    title = in_shown_unit(figure.title, metric.unit if metric else "", unit)
     return Drawing(
-        figure.name, figure.title, conditions(data, figure.where), _words(groups, places, value), chart,
-        _table(figure.title, groups, places, value), _csv(groups, places, value),
+        figure.name, title, conditions(data, figure.where), _words(groups, places, value), chart,
+        _table(title, groups, places, value), _csv(groups, places, value),
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...core import outputs
-from ...core.numbers import DASH, given, readable, scale
+from ...core.numbers import DASH, given, in_shown_unit, readable, scale
 from ...results.write import csv_bytes
 from ..result_tables import Entry, conditions, read_entries
 from ..run_data import RunData
@@ -64,9 +64,10 @@ def heatmap_figure(data: RunData, figure: outputs.Figure) -> Drawing | None:
         ),
         panels,
     )  # fmt: skip
+    title = in_shown_unit(figure.title, metric.unit if metric else "", unit)
     return Drawing(
-        figure.name, figure.title, conditions(data, figure.where, figure.axes), _words(heatmap), heatmap,
-        _table(figure.title, heatmap), _csv(heatmap),
+        figure.name, title, conditions(data, figure.where, figure.axes), _words(heatmap), heatmap,
+        _table(title, heatmap), _csv(heatmap),
     )  # fmt: skip
 
 

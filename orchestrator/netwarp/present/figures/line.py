@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ...core import outputs
-from ...core.numbers import DASH, readable, scale
+from ...core.numbers import DASH, in_shown_unit, readable, scale
 from ...results.write import csv_bytes
 from ..result_tables import Entry, conditions, read_entries
 from ..run_data import RunData
@@ -39,7 +39,8 @@ def line_figure(data: RunData, figure: outputs.Figure) -> Drawing | None:
     )
     sources = (data.system, *(data.source_title(source) for source in numbers.sources))
     chart = Chart(x, y, series, sources=sources)
-    title, texts = figure.title, dict(zip(x.at, x.text, strict=True))
+    title = in_shown_unit(figure.title, metric.unit if metric else "", unit)
+    texts = dict(zip(x.at, x.text, strict=True))
     return Drawing(
         figure.name, title, conditions(data, figure.where, figure.axes), _words(chart, texts), chart,
         _table(title, chart), _csv(chart, texts),
@@ -54,7 +55,16 @@ def line_key(factors: Sequence[str], levels: Sequence[str]) -> str:
 def line_label(data: RunData, factors: Sequence[str], levels: Sequence[str]) -> str:
     """A variant in words."""
     pairs = zip(factors, levels, strict=True)
-    return ", ".join(data.plan.level_title(f, level) for f, level in pairs if level != "-") or "all"
+    return ", ".join(distinct_words(data.plan.level_title(f, level) for f, level in pairs if level != "-")) or "all"
+
+
+def distinct_words(words: Iterable[str]) -> tuple[str, ...]:
+    """Words without those that say the same in small letters: the flow "cubic" of the level "CUBIC" is named once."""
+    kept: dict[str, str] = {}
+    for word in words:
+        if kept.get(word.casefold(), word).islower() or word.casefold() not in kept:
+            kept[word.casefold()] = word
+    return tuple(kept.values())
 
 
 def _series(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.numbers import fixed, given, readable, scale
+from ...core.numbers import fixed, given, in_shown_unit, readable, scale
 from ...core.outputs import FLOW, SAMPLED, SERIES, EventTable, TimeSeries
 from ...core.types import FAULTS
 from ...plan.types import in_level_order
@@ -149,9 +149,10 @@ def time_figure(data: RunData, figure: TimeSeries) -> Drawing | None:
             legend=any(len({line.key for line in lines}) > 1 for lines in panels.values()),
         )
     named = [(f"{panel.label}: " if figure.panels else "", line) for panel in _panels(marks) for line in panel.series]
+    title = in_shown_unit(figure.title, next(iter(curves.values()))[0]["unit"], unit)
     return Drawing(
-        figure.name, figure.title, conditions(data, figure.where), _words(marks, named), marks,
-        _table(figure.title, y, named), _csv(marks, named),
+        figure.name, title, conditions(data, figure.where), _words(marks, named), marks,
+        _table(title, y, named), _csv(marks, named),
     )  # fmt: skip
 
 

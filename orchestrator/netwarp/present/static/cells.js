@@ -31,7 +31,7 @@
         ? h("a", { href: "#cell=" + encodeURIComponent(id), "aria-label": `Cell ${number}: ${list.labels[row]}` }, number) : number),
       h("td", {}, h("span", { class: "badge " + kind, title: list.reasons[row] },
         h("span", { "aria-hidden": "true" }, symbol), " ", h("span", { class: "cells-word" }, name))),
-      list.columns.map((column, i) => h("td", { class: column.number && "n" }, field(row, i)[0] || "–")));
+      list.columns.slice(0, list.shown).map((column, i) => h("td", { class: column.number && "n" }, field(row, i)[0] || "–")));
   }
 
   // Rows are made a screen or two ahead of the reader.
@@ -58,7 +58,7 @@
   }
 
   // what a filter is called in the address: the heading of its column
-  const nameOf = (select) => (select.name === "outcome" ? "outcome" : titles[Number(select.dataset.field) + 2]);
+  const nameOf = (select) => (select.name === "outcome" ? "outcome" : list.headings[Number(select.dataset.field)]);
 
   function filter() {
     const words = form.elements.text.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -73,6 +73,7 @@
     const only = document.getElementById("cells-behind");
     only.hidden = !behind;
     only.querySelector("b").textContent = behind ? behind.claim : "";
+    document.getElementById("cells-none").hidden = listed.length > 0;
     show();
   }
 
@@ -166,7 +167,7 @@
         if (row === own || !opens(row)) continue;
         const differing = factors.filter((column) => field(row, column)[0] !== field(own, column)[0]);
         yield { id: list.ids[row], label: `${row + 1}: ${list.labels[row]}`,
-          ...(differing.length === 1 && { differing: titles[differing[0] + 2], text: field(row, differing[0])[0] || "–" }) };
+          ...(differing.length === 1 && { differing: list.headings[differing[0]], text: field(row, differing[0])[0] || "–" }) };
       }
     },
   };

@@ -20,6 +20,7 @@
       body.classList.toggle("claims-off", !fits);
       shown += fits;
     }
+    document.getElementById("claims-none").hidden = shown > 0;
     document.getElementById("claim-count").textContent =
       (shown === blocks.length ? "" : `${shown} of `) + netwarp.counted(blocks.length, "claim");
   }
@@ -28,6 +29,7 @@
     filter();
     netwarp.state.write("claims", { verdict: form.elements.verdict.value, text: form.elements.text.value });
   });
+  form.addEventListener("reset", () => setTimeout(() => { filter(); netwarp.state.write("claims", {}); }));
   form.addEventListener("submit", (event) => event.preventDefault());
   netwarp.state.on("claims", (values) => {
     form.elements.text.value = values.text || "";
@@ -42,7 +44,7 @@
     form.reset();
     form.elements.verdict.value = "all";
     filter();
-    body.scrollIntoView();
+    netwarp.hold(body);
   }
   filter();
   window.addEventListener("hashchange", reveal);

@@ -51,16 +51,43 @@
       select("a", heat ? "Against (y)" : "Colour by", none.concat(factors), state.a),
       heat ? "" : select("b", "and by", none.concat(factors), state.b || ""),
       data.factors.length > 2 ? select("panel", "Panels by", none.concat(factors), state.panel || "") : "",
-      data.factors.filter((factor) => !drawn.has(factor.name)).map((factor) => {
-        const levels = factor.levels.map((level, i) => [level, factor.titles[i]]).filter(([level]) => level !== "-");
-        const known = state["is " + factor.name];
-        return select("is " + factor.name, factor.title, [["", "all"], ...levels], known === undefined ? levels[0][0] : known);
+      folded(data.factors.filter((factor) => !drawn.has(factor.name)), state, (factor) => {
+        const levels = factor.levels.map((level, i) => [level, level === "-" ? "– (cells without it)" : factor.titles[i]]);
+        return select("is " + factor.name, factor.title, [["", "all"], ...levels], state["is " + factor.name]);
       }),
     ].flat());
     if (focused && form.elements[focused]) form.elements[focused].focus();
   }
 
+  // Factors that the cells shown do not have stand behind one line.
+  function folded(held, state, choice) {
+    const without = held.filter((factor) => state["is " + factor.name] === "-");
+    const rest = held.filter((factor) => !without.includes(factor)).map(choice);
+    return without.length > 2 ? [...rest, h("details", { class: "explore-more" }, h("summary", {}, `${without.length} more factors, which these cells do not have`), h("div", { class: "controls" }, without.map(choice)))] : [...rest, ...without.map(choice)];
+  }
+
   const read = () => Object.fromEntries(new FormData(form));
+
+  // Factors that are not drawn are held at the levels of one cell that is there, as near as can be to what was chosen:
+  // so the choices are always those of the points. kept: the choice that the reader made last.
+  function settle(state, kept, preferred) {
+    const drawn = new Set([state.kind === "cdf" ? "" : state.x, state.a, state.b, state.panel]);
+    const held = data.factors.map((factor, i) => ({ factor, i, name: "is " + factor.name })).filter(({ factor }) => !drawn.has(factor.name));
+    const x = state.kind === "cdf" ? -1 : data.factors.indexOf(factorOf(state.x));
+    const metric = data.metrics.findIndex((one) => one.name === state.metric);
+    const levelOf = (cell, i) => data.factors[i].levels[cell.levels[i]];
+    const score = (cell) => held.reduce((sum, { i, name }) => sum + (state[name] === "" || state[name] === levelOf(cell, i) ? (name === kept ? 1000 : 2) : 0), 0) +
+      (cell.values[metric] !== null ? 100 : 0) + (cell.id === preferred ? 1 : 0);
+    let best = null;
+    let most = -1;
+    for (const cell of data.cells) {
+      if (x >= 0 && levelOf(cell, x) === "-") continue;
+      const reached = score(cell);
+      if (reached > most) [best, most] = [cell, reached];
+    }
+    if (!best) return state;
+    return { ...state, ...Object.fromEntries(held.map(({ i, name }) => [name, state[name] === "" ? "" : levelOf(best, i)])) };
+  }
 
   // The cells that fit, by panel, group and x: {x, by, metric, panels: [{label, groups: [{key, label, at: Map(level index -> values)}]}]}
   function pick(state) {
@@ -76,9 +103,9 @@
       const value = cell.values[metric];
       const fits = data.factors.every((factor, i) => {
         const fixed = state["is " + factor.name];
-        return !fixed || factor.levels[cell.levels[i]] === "-" || factor.levels[cell.levels[i]] === fixed;
+        return !fixed || factor.levels[cell.levels[i]] === fixed;
       });
-      if (!fits) continue;
+      if (!fits || (state.kind !== "cdf" && data.factors[x].levels[cell.levels[x]] === "-")) continue; // without the factor it has no place on the axis
       const where = panel < 0 ? 0 : cell.levels[panel];
       if (!found.has(where)) found.set(where, new Map());
       const groups = found.get(where);
@@ -88,7 +115,7 @@
         const pairs = by.map((i) => [data.factors[i], cell.levels[i]]).filter(([factor, level]) => factor.levels[level] !== "-");
         groups.set(id, {
           order, key: pairs.map(([factor, level]) => `${factor.name}=${factor.levels[level]}`).join("|"),
-          label: pairs.map(([factor, level]) => factor.titles[level]).join(", ") || "all cells", at: new Map(), of: new Map(),
+          label: pairs.map(([factor, level]) => factor.titles[level]).join(", ") || "all cells", at: new Map(), of: new Map(), like: new Map(), unlike: false,
         });
       }
       const { at, of } = groups.get(id);
@@ -97,6 +124,11 @@
       if (value === null) continue;
       if (!at.has(level)) at.set(level, []);
       at.get(level).push([value, cell.id]);
+      // cells that differ in what is not drawn are no repetitions: they are points of their own, and no line joins them
+      const rest = cell.levels.filter((_, i) => i !== x && i !== panel && !by.includes(i)).join(" ");
+      const group = groups.get(id);
+      if (!group.like.has(level)) group.like.set(level, rest);
+      else if (group.like.get(level) !== rest) group.unlike = true;
     }
     const inOrder = (one, other) => one.order.map((place, i) => place - other.order[i]).find((difference) => difference !== 0) || 0;
     return {
@@ -129,8 +161,7 @@
     const all = groups.flatMap((group) => [...group.at.values()].flat().map(([value]) => value));
     const { divisor, unit } = netwarp.scale(all, metric.unit);
     const levels = x.levels.map((_, i) => i).filter((i) => groups.some((group) => group.at.has(i)));
-    // a level that does not apply ("-") has no number: then the axis is one of places
-    const numeric = kind === "line" && x.kind !== "category" && levels.every((i) => x.levels[i] !== "-");
+    const numeric = kind === "line" && x.kind !== "category";
     const at = levels.map((i, place) => (numeric ? x.at[i] : place));
     const xUnit = numeric ? x.unit : "";
     const text = levels.map((i, place) => (numeric ? netwarp.given(at[place], 6) : x.titles[i]));
@@ -160,6 +191,11 @@
         const there = levels.map((level, place) => [level, place]).filter(([level]) => group.at.has(level));
         const of = (take) => there.map(([level, place]) => take(group.at.get(level), place));
         const numbers = (values) => values.map(([value]) => value / divisor);
+        if (group.unlike) {
+          const every = there.flatMap(([level, place]) => group.at.get(level).map(([value, id]) => ({ at: x.at[place], value: value / divisor, id })));
+          return { key: group.key, label: group.label, source: 0, form: "points", every: 1, note: "", low: [], high: [], n: [],
+            x: every.map((one) => one.at), y: every.map((one) => one.value), cells: every.map((one) => [one.id]) };
+        }
         return {
           key: group.key, label: group.label, source: 0, form: "lines", every: 1, note: "",
           x: of((_, place) => x.at[place]), y: of((values) => mean(values) / divisor),
@@ -287,8 +323,8 @@
     Promise.all(others.map((one) => window.Plotly.relayout(one, axes))).finally(() => { following = false; });
   }
 
-  async function update() {
-    build(read());
+  async function update(kept) {
+    build(settle(read(), kept));
     const state = read();
     const picked = pick(state);
     const groups = picked.panels.flatMap((panel) => panel.groups);
@@ -305,6 +341,8 @@
       h("tbody", {}, body.map((row) => h("tr", {}, row.map((field, i) =>
         h(i ? "td" : "th", { scope: i ? null : "row", class: i >= first && "n" }, typeof field === "number" ? number(field) : field)))))));
     document.getElementById("explore-csv").onclick = () => netwarp.download("netwarp-" + [picked.metric.name, picked.metric.flow].filter(Boolean).join("-") + ".csv", netwarp.csv([heads, ...body]));
+    document.getElementById("explore-none").hidden = groups.length > 0;
+    panels.hidden = !groups.length;
     if (!groups.length) netwarp.say("No cell fits this choice");
     await draw();
   }
@@ -320,16 +358,23 @@
     return { kind: "line", metric: metric.name, x: x.name, a: lines.length ? lines[0] : other ? other.name : "", b: lines[1] || "" };
   }
 
+  // A cell of the spec's first chart.
+  function preferred() {
+    const figure = Object.values(netwarp.data.figures).find((one) => one.kind === "chart" && one.sources.length);
+    return figure && figure.series.length ? (figure.series[0].cells[0] || [])[0] : null;
+  }
+
   async function begin() {
     await netwarp.script("assets/explore-data.js");
     if (!data.factors.length || !data.metrics.length || !data.cells.length) {
       document.getElementById("explore").hidden = true;
       return;
     }
-    build({ ...first(), ...asked });
-    form.addEventListener("change", () => {
+    build(settle({ ...first(), ...asked }, null, preferred()));
+    form.addEventListener("change", (event) => {
+      const drawn = update(event.target.name);
       netwarp.state.write("explore", read());
-      update();
+      return drawn;
     });
     form.addEventListener("submit", (event) => event.preventDefault());
     await update();
@@ -338,7 +383,7 @@
   netwarp.state.on("explore", (values) => {
     asked = values;
     if (data && data.factors.length) {
-      build({ ...first(), ...values });
+      build(settle({ ...first(), ...values }, null, preferred()));
       update();
     }
   });

@@ -171,6 +171,40 @@ netwarp.dashes = {
 
 netwarp.dark = () => window.matchMedia("(prefers-color-scheme: dark)").matches;
 
+// Where the reader went stays on the screen while charts are drawn above it and change its place: an element, or a
+// distance from the top for the way back. What the reader does next lets go of it.
+netwarp.hold = (function () {
+  let held = null;
+  const settle = () => {
+    if (held === null) return;
+    if (typeof held === "number") window.scrollTo({ top: held, behavior: "instant" });
+    else held.scrollIntoView({ behavior: "instant" });
+  };
+  let next = null; // what the link that was followed last leads to
+  const hold = (place) => { held = place; settle(); };
+  hold.take = () => { const taken = next; next = null; return taken; };
+  hold.section = () => (held instanceof Element ? held.closest("section") : null);
+  for (const kind of ["wheel", "touchmove", "pointerdown", "keydown"]) {
+    window.addEventListener(kind, () => { held = null; }, { capture: true, passive: true });
+  }
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest && event.target.closest('a[href^="#"]');
+    const target = link && document.getElementById(decodeURIComponent(link.hash.slice(1).split("?")[0]));
+    if (link) next = target;
+    if (target) requestAnimationFrame(() => hold(target));
+  });
+  document.addEventListener("DOMContentLoaded", () => new ResizeObserver(settle).observe(document.getElementById("main")));
+  // the browser would restore a place in a page whose charts are not drawn yet
+  history.scrollRestoration = "manual";
+  window.addEventListener("pagehide", () => history.replaceState({ ...history.state, place: window.scrollY }, ""));
+  window.addEventListener("load", () => {
+    const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1).split("?")[0]));
+    if (history.state && history.state.place !== undefined) hold(history.state.place);
+    else if (target) hold(target);
+  });
+  return hold;
+})();
+
 // #cell=ID shows a cell, anything else the report; the place in the report is kept for the way back.
 document.addEventListener("DOMContentLoaded", function () {
   const report = document.getElementById("report");
@@ -185,16 +219,14 @@ document.addEventListener("DOMContentLoaded", function () {
       article.hidden = false;
       document.documentElement.classList.add("cell-open");
       netwarp.showCell({ ...address, with: known(address.with) && address.with !== address.id ? address.with : undefined }, article);
-      window.scrollTo(0, 0);
+      netwarp.hold(0);
     } else if (!article.hidden) {
       article.hidden = true;
       article.replaceChildren();
       report.hidden = false;
       document.documentElement.classList.remove("cell-open");
       document.title = document.title.replace(/^.* – cell of /, "");
-      const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1).split("?")[0]);
-      if (target) target.scrollIntoView();
-      else window.scrollTo(0, place);
+      netwarp.hold(netwarp.hold.take() || place);
       if (netwarp.lastLink && netwarp.lastLink.isConnected) netwarp.lastLink.focus({ preventScroll: true });
     }
   }
@@ -220,7 +252,8 @@ for (const radio of document.querySelectorAll(".grid-against input")) {
   const seen = new Map();
   const watch = new IntersectionObserver((entries) => {
     for (const entry of entries) seen.set(entry.target.id, entry.isIntersecting);
-    const current = [...links.keys()].find((id) => seen.get(id));
+    const gone = netwarp.hold.section();
+    const current = gone && links.has(gone.id) ? gone.id : [...links.keys()].find((id) => seen.get(id));
     for (const [id, link] of links) {
       if (id === current) link.setAttribute("aria-current", "true");
       else link.removeAttribute("aria-current");

@@ -34,12 +34,6 @@ netwarp.state = (function () {
     const found = now();
     if (!found || !readers.has(found.part)) return;
     readers.get(found.part)(found.values);
-    document.getElementById(found.part).scrollIntoView();
-  });
-  window.addEventListener("load", () => {
-    const found = now();
-    const element = found && document.getElementById(found.part);
-    if (element) element.scrollIntoView({ behavior: "instant" });
   });
 
   // The cell in the address: {id, with, from, to}, null if there is none.

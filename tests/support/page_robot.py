@@ -1,0 +1,149 @@
+"""Reads whole pages as a reader does, at several widths, light and dark, and prints what it read:
+
+PYTHONPATH=tests .venv/bin/python -m support.page_robot PAGE.html ...
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from netwarp.present.run_data import read_run
+from netwarp.store.run_dir import RunDir
+
+from support.chromium import Browser, Page, chromium, find_chromium
+from support.page_reader import misplaced, start_reading, table_faults
+
+SIZES = ((1440, 900), (1024, 768), (390, 844))
+SCHEMES = ("light", "dark")
+NEAR_PX = 8
+"""How far from its heading a link may land."""
+AXE = """axe.run(document, {runOnly: ["color-contrast"], resultTypes: ["violations"]}).then((found) =>
+  found.violations.flatMap((one) => one.nodes.map((node) => `contrast: ${node.target} ${node.failureSummary}`)))"""
+
+
+@dataclass
+class Reading:
+    """What was looked at on one page, and what was wrong there."""
+
+    name: str
+    views: list[str] = field(default_factory=list)
+    checks: int = 0
+    faults: list[str] = field(default_factory=list)
+
+    def add(self, checks: int, faults: Iterable[str], where: str) -> None:
+        """Count `checks`; each fault says where it was seen."""
+        self.checks += checks
+        self.faults += [f"{where}: {fault}" for fault in faults]
+
+
+@cache
+def axe() -> str:
+    """axe-core, the engine that judges contrast, from its package."""
+    return files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+
+
+def read_page(browser: Browser, name: str, address: str) -> Reading:
+    """Look at a page at every size, in light and in dark; follow its links once at each width."""
+    reading = Reading(name)
+    for width, height in SIZES:
+        for scheme in SCHEMES:
+            where = f"{name} at {width} px, {scheme}"
+            reading.views.append(f"{width} {scheme}")
+            page = browser.page()
+            page.emulate(width=width, height=height, mobile=width < 600, scheme=scheme)
+            if scheme == SCHEMES[0]:
+                follow_links(page, address, reading, where)
+            look(page, address, reading, where, numbers=scheme == SCHEMES[0])
+            reading.add(1, page.problems, where)
+            page.close()
+    return reading
+
+
+def look(page: Page, address: str, reading: Reading, where: str, *, numbers: bool) -> None:
+    """Everything that can be seen of a page as it stands."""
+    page.open(address)
+    start_reading(page)
+    reading.add(1, page.evaluate("reader.throughout(reader.covered)"), where)
+    page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
+    reading.add(page.evaluate("document.querySelectorAll('table td').length"), misplaced(page), where)
+    reading.add(1, page.evaluate("reader.sideways()"), where)
+    reading.add(1, page.evaluate("reader.cut()"), where)
+    page.evaluate(f"{axe()}\n0")
+    reading.add(1, page.evaluate(AXE), where)
+    root = Path(unquote(urlsplit(address).path)).parent.parent
+    if not numbers or not (root / "plan.json").exists():
+        return
+    data = read_run(RunDir(root))
+    reading.add(1, page.evaluate("reader.units()"), where)
+    for table in data.plan.tables:
+        if rows := data.tables.get(data.plan.rows_of(table)):
+            reading.add(len(rows), table_faults(page, data.run, data.plan, table, data.system), where)
+
+
+def follow_links(page: Page, address: str, reading: Reading, where: str) -> None:
+    """Follow each tab of a fresh page; its part has to stand at the top once everything is drawn, and to be marked."""
+    page.open(address)
+    start = "document.querySelectorAll('.sections a')"
+    tabs = page.evaluate(f"[...{start}].filter((one) => one.checkVisibility()).map((one) => one.hash)")
+    for tab in tabs:
+        page.open("about:blank")
+        page.open(address)
+        page.evaluate((Path(__file__).with_name("page_reader.js")).read_text(encoding="utf-8"))
+        page.evaluate(f"document.querySelector('.sections a[href={json.dumps(tab)}]').click()")
+        page.evaluate("reader.settled()")
+        target = f"document.querySelector({json.dumps(tab)})"
+        away = page.evaluate(f"reader.away({target})")
+        marked = page.evaluate("document.querySelector('.sections a[aria-current]')?.hash ?? ''")
+        faults = [f"the tab {tab} lands {away:.0f} px off"] if away > NEAR_PX else []
+        if marked and marked != tab:
+            faults.append(f"the tab {marked} is marked, not {tab}")
+        reading.add(1, faults, where)
+    if page.evaluate("document.querySelectorAll('#cell-table tbody a').length"):
+        page.evaluate("document.querySelector('#cells').scrollIntoView({ behavior: 'instant' })")
+        page.evaluate("reader.settled()")
+        page.evaluate("addEventListener('click', () => { window.left = scrollY; }, true)")
+        page.click("#cell-table tbody a")
+        page.wait("document.getElementById('report').hidden")
+        page.evaluate("history.back()")
+        page.wait("!document.getElementById('report').hidden")
+        page.evaluate("reader.settled()")
+        off = page.evaluate("Math.abs(scrollY - window.left)")
+        reading.add(1, [f"Back lands {off:.0f} px off"] if off > NEAR_PX else [], where)
+
+
+def table(readings: Iterable[Reading]) -> str:
+    """Pages, views, checks and faults, as a table of Markdown."""
+    lines = ["| page | widths (px), light and dark | checks | faults |", "|---|---|---:|---:|"]
+    for one in readings:
+        widths = ", ".join(dict.fromkeys(view.split()[0] for view in one.views))
+        lines.append(f"| {one.name} | {widths} | {one.checks} | {len(one.faults)} |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Read the pages named and print the table, and each fault."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("pages", nargs="+", type=Path)
+    chosen = parser.parse_args()
+    executable = find_chromium()
+    if executable is None:
+        print("no Chromium: apt-get install chromium, or set NETWARP_CHROMIUM", file=sys.stderr)
+        return 2
+    with chromium(executable) as browser:
+        readings = [read_page(browser, str(path), path.resolve().as_uri()) for path in chosen.pages]
+    print(table(readings))
+    for reading in readings:
+        print(*reading.faults, sep="\n")
+    return 1 if any(reading.faults for reading in readings) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
