@@ -276,7 +276,7 @@ def test_choosing_what_to_plot(page: Page, small: str) -> None:
     page.wait(f"{chart}.data[0].type === 'box'")
     choose(kind="distribution (CDF)")
     page.wait(f"{chart}._fullLayout.yaxis.title.text.startsWith('share of values')")
-    page.wait("document.querySelectorAll('#explore-table tbody tr').length === 2")
+    page.wait("document.querySelectorAll('#explore-table tbody tr').length === 3")
     page.evaluate("netwarp.download = (name, text) => { window.saved = text; }")
     page.click("#explore-csv")
     assert page.evaluate("window.saved").splitlines()[0] == "length of the outage,outage (s),smallest,largest,n"

@@ -61,25 +61,27 @@ def read_page(browser: Browser, name: str, address: str) -> Reading:
             page.emulate(width=width, height=height, mobile=width < 600, scheme=scheme)
             if scheme == SCHEMES[0]:
                 follow_links(page, address, reading, where)
-            look(page, address, reading, where, numbers=scheme == SCHEMES[0])
+            look(page, address, reading, where, places=scheme == SCHEMES[0])
             reading.add(1, page.problems, where)
             page.close()
     return reading
 
 
-def look(page: Page, address: str, reading: Reading, where: str, *, numbers: bool) -> None:
-    """Everything that can be seen of a page as it stands."""
+def look(page: Page, address: str, reading: Reading, where: str, *, places: bool) -> None:
+    """Everything that can be seen of a page as it stands. places: not its colours alone, but where things stand."""
     page.open(address)
     start_reading(page)
+    page.evaluate(f"{axe()}\n0")
+    reading.add(1, page.evaluate(AXE), where)
+    if not places:
+        return
     reading.add(1, page.evaluate("reader.throughout(reader.covered)"), where)
     page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
     reading.add(page.evaluate("document.querySelectorAll('table td').length"), misplaced(page), where)
     reading.add(1, page.evaluate("reader.sideways()"), where)
     reading.add(1, page.evaluate("reader.cut()"), where)
-    page.evaluate(f"{axe()}\n0")
-    reading.add(1, page.evaluate(AXE), where)
     root = Path(unquote(urlsplit(address).path)).parent.parent
-    if not numbers or not (root / "plan.json").exists():
+    if not (root / "plan.json").exists():
         return
     data = read_run(RunDir(root))
     reading.add(1, page.evaluate("reader.units()"), where)
@@ -107,6 +109,9 @@ def follow_links(page: Page, address: str, reading: Reading, where: str) -> None
             faults.append(f"the tab {marked} is marked, not {tab}")
         reading.add(1, faults, where)
     if page.evaluate("document.querySelectorAll('#cell-table tbody a').length"):
+        page.open("about:blank")
+        page.open(address)
+        page.evaluate((Path(__file__).with_name("page_reader.js")).read_text(encoding="utf-8"))
         page.evaluate("document.querySelector('#cells').scrollIntoView({ behavior: 'instant' })")
         page.evaluate("reader.settled()")
         page.evaluate("addEventListener('click', () => { window.left = scrollY; }, true)")
