@@ -228,7 +228,7 @@ class Flows:
             keys.pop("message_size", None)
         if draw.maybe(0.2) and not bare:
             self._reverse(way, keys, sender, gap, protocol)
-        if draw.maybe(0.12) and "bytes" not in keys and not keys.keys() & {"reverse", "messages"} and not (
+        if draw.maybe(0.35) and "bytes" not in keys and not keys.keys() & {"reverse", "messages"} and not (
             receiver.keys() & {"window_clamp"} or sender.keys() & {"bare"}
         ):  # fmt: skip
             sender["reconnect"] = draw.of(("100 ms", "1 s", "off"))
