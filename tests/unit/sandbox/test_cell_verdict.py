@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from netwarp.core.link_types import Link, LinkImpairment
 from netwarp.core.types import Agent, Node, Outcome
@@ -12,6 +13,7 @@ from netwarp.sandbox.virtual import VIRTUAL_LATENESS_NS
 from netwarp.store.app_records import Error, Start
 from netwarp.store.init_records import End, Exit, InitRecord, Timeline
 from netwarp.store.run_dir import CellDir
+from netwarp.testbed.spawning import LEAD_NS
 from support.cells import two_path_cell
 from support.recorded_cell import write
 
@@ -88,3 +90,20 @@ def test_an_agent_ends_with_its_cell_or_when_it_is_to_be_killed(tmp_path: Path) 
     assert agents_outcome(tmp_path, {"signal": 9}, dies_ns=4_000_000_000) is Outcome.COMPLETED
     assert agents_outcome(tmp_path, {"signal": 9}, dies_ns=5_000_000_000) is Outcome.FAILED
     assert agents_outcome(tmp_path, {"signal": 11}, dies_ns=4_000_000_000) is Outcome.FAILED
+
+
+def test_a_start_among_other_flows_may_wait_for_their_packets_on_the_virtual_clock(tmp_path: Path) -> None:
+    directory = CellDir(tmp_path)
+    directory.apps.mkdir()
+    alone = two_path_cell()
+    (flow,) = alone.flows
+    other = msgspec.structs.replace(flow, name="other", port=6001, start_ns=flow.start_ns + 7)
+    starting = msgspec.structs.replace(other, start_ns=flow.start_ns + LEAD_NS)
+    among, beside = (msgspec.structs.replace(alone, flows=(flow, each)) for each in (other, starting))
+    for cell, tolerance_ns, late_ns, ok in (
+        (alone, 2000, 2001, False), (among, 2000, 9_999, True), (among, 2000, 10_001, False),
+        (beside, 2000, 3864, True), (among, 10_000_000, 10_000_001, False),
+    ):  # fmt: skip
+        write(directory.apps / "ftp.sender.ndjson", [Start(0, late_ns, 0)])
+        checks = check_times(cell, directory, [], tolerance_ns)
+        assert [check.ok for check in checks if check.check == "start of ftp"] == [ok], (tolerance_ns, late_ns)
