@@ -412,8 +412,8 @@ def _heartbeat_interval(association: Association, waits: Sequence[Wait], end: in
         return
     if elsewhere:
         what = f"{counted(len(gaps), 'pause', 'pauses')} between heartbeats of an idle path, as seen from the capture"
-        high = (min(gaps) + TICK_NS) / 1e9
-        yield InferredSetting(end, "heartbeat_interval", None, high, "s", what, tuple(times[:10]))
+        most_s = (min(gaps) + TICK_NS) / 1e9
+        yield InferredSetting(end, "heartbeat_interval", None, most_s, "s", what, tuple(times[:10]))
         return
     spread = max(gaps) - min(gaps)
     if len(gaps) >= ENOUGH:
