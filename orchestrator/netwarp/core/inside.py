@@ -105,6 +105,11 @@ class InsidePath(PosixPath):
         """The folder it lies in; that of the base lies outside, and no method reaches it."""
         return self._like(self._plain().parent)
 
+    @property
+    def parents(self) -> tuple[InsidePath, ...]:  # type: ignore[override]  # of this kind
+        """The folders above it, the innermost first; no method reaches those above the base."""
+        return tuple(self._like(path) for path in self._plain().parents)
+
     def with_name(self, name: str) -> InsidePath:
         """The path with another last name."""
         return self._like(self._plain().with_name(name))

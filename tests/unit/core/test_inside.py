@@ -199,3 +199,11 @@ def test_errors_are_those_of_a_path(scene: Scene) -> None:
     (scene.run / "none").unlink(missing_ok=True)
     (scene.run / "file").write_text("x")
     assert not (scene.run / "file" / "x").exists()
+
+
+def test_paths_made_from_a_path_have_its_base(tmp_path: Path) -> None:
+    path = InsidePath.at(tmp_path, tmp_path / "cells" / "x" / "log.txt")
+    made = [path.parent, *path.parents, path / "y", path.joinpath("y"), path.with_name("y"), path.with_stem("y"),
+            path.with_suffix(".y"), path.temporary(".y")]  # fmt: skip
+    assert [path.base for path in made] == [tmp_path] * len(made)
+    assert path.parents[1] == tmp_path / "cells"
