@@ -11,7 +11,6 @@ from pathlib import Path
 import netwarp
 import pytest
 from netwarp import analyze_captures
-from netwarp.engine.analysis import report
 from netwarp.engine.bundles import opened
 from netwarp.engine.compare import compare_runs
 from netwarp.experiment.example import EXAMPLE_SPEC
@@ -25,13 +24,6 @@ from support.chromium import Browser
 from support.page_robot import read_page, table
 from support.report_kit import mixed_run, one_cell_run
 from support.watch_kit import watched
-
-
-@contextmanager
-def kept(folder: Path) -> Iterator[Path]:
-    """The run that README calls every table and figure, as it is kept."""
-    with opened(ROOT / "results" / "reference" / "choi2009" / "run.tar.xz") as run:
-        yield report(run)
 
 
 @contextmanager
@@ -79,7 +71,6 @@ def watch(folder: Path) -> Iterator[Path]:
 
 
 PAGES = {
-    "choi2009": kept,
     "example": example,
     "every outcome": outcomes,
     "one cell": one_cell,
