@@ -134,17 +134,23 @@ def _window(seen: FlowSeen, broke: int | None, duration: int) -> None:
     """docs/metrics.md, Words: window and first arrival."""
     total, stop = seen.flow["total_bytes"], seen.flow["stop_ns"]
     seen.end = stop
-    sofar = 0
+    sofar, last_new = 0, stop
     for row in seen.receiver.data:
-        if row.new_bytes <= 0 or (stop is not None and row.packet.t > stop):
+        if row.new_bytes <= 0:
+            continue
+        if stop is not None and row.packet.t > stop:
+            last_new = stop
             continue
         if seen.first is None:
             seen.first = row.packet.t
+        last_new = row.packet.t
         sofar += row.new_bytes
         if total is not None and sofar >= total:
             seen.complete, seen.end = True, row.packet.t
             break
-    if total is not None and not seen.complete:
+    if total is not None and not seen.complete and seen.protocol == "udp" and own(seen.flow):
+        seen.end = last_new  # nothing is sent again
+    elif total is not None and not seen.complete:
         gone = duration if broke is None else broke
         seen.end = gone if stop is None else min(stop, gone)
 

@@ -19,7 +19,7 @@ SHARES = {"p50": 50.0, "p95": 95.0, "p99": 99.0}
 
 def datagram_flow_metrics(flow: Flow, datagrams: DatagramFlow, window: Window) -> dict[str, float | None]:
     """Everything that the numbers in the payload tell. Delays and losses are of what was sent by the flow's stop: the
-    window of a flow by bytes ends at its last arrival, behind which everything else may be lost.
+    window of a flow by bytes ends at its last new datagram's arrival, behind which everything else may be lost.
     """
     sent_by = by(datagrams.sent.t_ns, flow.stop_ns)
     there = datagrams.arrived_ns != NEVER
@@ -59,8 +59,10 @@ def datagram_flow_metrics(flow: Flow, datagrams: DatagramFlow, window: Window) -
 
 
 def datagram_window(flow: Flow, datagrams: DatagramFlow) -> Window:
-    """Up to the stop of a timed flow; of a flow by bytes up to its last arrival, complete if nothing is missing."""
-    t_ns = datagrams.arrived.t_ns
+    """Up to the stop of a timed flow; of a flow by bytes up to the last arrival of a datagram that had not arrived
+    before, complete if nothing is missing.
+    """
+    t_ns = datagrams.arrived.t_ns[datagrams.arrived.first]
     first = int(t_ns[0]) if len(t_ns) else None
     if flow.total_bytes is None:
         return Window(first, flow.stop_ns)
