@@ -57,7 +57,7 @@ uint32_t nwa_abi(void)
 static struct nwa *make(uint32_t count, uint32_t wanted, uint32_t options)
 {
 	struct nwa *a = calloc(1, sizeof(*a));
-	struct map *maps[] = {&a->paths,      &a->tcp,	   &a->sctp,	     &a->tags,
+	struct map *maps[] = {&a->paths,      &a->tcp,	   &a->sctp,	      &a->tags,
 			      &a->flow_paths, &a->tunnels, &a->conversations, &a->peers};
 	uint64_t salt = 0;
 

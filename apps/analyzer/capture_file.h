@@ -8,7 +8,8 @@
 #include <string.h>
 
 /* The times that are read: 1933 to 2106, the last of pcap. Any two of them are less than 2^63 ns apart. */
-static const int64_t CAPTURE_FIRST_NS = -(INT64_C(1) << 60), CAPTURE_LAST_NS = INT64_C(4300000000) * 1000000000;
+static const int64_t CAPTURE_FIRST_NS = -(INT64_C(1) << 60),
+		     CAPTURE_LAST_NS = INT64_C(4300000000) * 1000000000;
 
 enum { CAPTURE_INTERFACES_MAX = UINT16_MAX, CAPTURE_NAME = 16 };
 

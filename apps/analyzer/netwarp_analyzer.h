@@ -45,21 +45,21 @@ typedef uint8_t nwa_b1;
 #define NWA_SOURCE(F, P, B)                                                                                  \
 	F(i8, first_ns) /* the earliest and the latest time, wherever in the file */                         \
 	F(i8, last_ns)                                                                                       \
-	F(u8, packets)	    /* whole records */                                                              \
-	F(u8, file_bytes)   /* of the uncompressed capture, up to the end of the last whole record */        \
-	F(u8, frame_bytes)  /* sum of the lengths on the wire */                                             \
-	F(u8, truncated)    /* packets captured shorter than they were (snaplen) */                          \
-	F(u8, backwards)    /* records whose time is before the record before */                             \
-	F(u8, malformed)    /* packets with a length that lies; used up to there */                          \
-	F(u8, fragments)    /* IP fragments */                                                               \
-	F(u8, joined)	    /* ... of datagrams that became whole; the others belong to no flow */           \
-	F(u8, reassembled)  /* datagrams that became whole */                                                \
-	F(u8, set_back_ns)  /* NWA_GO_ON: by how much its clock was set back at least, in all */              \
+	F(u8, packets)	      /* whole records */                                                            \
+	F(u8, file_bytes)     /* of the uncompressed capture, up to the end of the last whole record */      \
+	F(u8, frame_bytes)    /* sum of the lengths on the wire */                                           \
+	F(u8, truncated)      /* packets captured shorter than they were (snaplen) */                        \
+	F(u8, backwards)      /* records whose time is before the record before */                           \
+	F(u8, malformed)      /* packets with a length that lies; used up to there */                        \
+	F(u8, fragments)      /* IP fragments */                                                             \
+	F(u8, joined)	      /* ... of datagrams that became whole; the others belong to no flow */         \
+	F(u8, reassembled)    /* datagrams that became whole */                                              \
+	F(u8, set_back_ns)    /* NWA_GO_ON: by how much its clock was set back at least, in all */           \
 	F(i8, set_back_at_ns) /* when last, as its times go on; 0: never */                                  \
-	F(u8, untimed)	    /* records without a time: that of the record before stands in */                \
-	F(u8, unseen_bytes) /* SCTP: bytes behind the last chunk header that was captured (snaplen) */       \
-	F(u8, copies)	    /* packets captured a second time: see NWA_MARK_COPY */                          \
-	F(u8, tunnelled)    /* packets in a tunnel: what is inside is looked at, and counted below */        \
+	F(u8, untimed)	      /* records without a time: that of the record before stands in */              \
+	F(u8, unseen_bytes)   /* SCTP: bytes behind the last chunk header that was captured (snaplen) */     \
+	F(u8, copies)	      /* packets captured a second time: see NWA_MARK_COPY */                        \
+	F(u8, tunnelled)      /* packets in a tunnel: what is inside is looked at, and counted below */      \
 	F(u8, arp)                                                                                           \
 	F(u8, ipv4)                                                                                          \
 	F(u8, ipv6)                                                                                          \
@@ -345,7 +345,8 @@ typedef uint8_t nwa_b1;
 	F(u1, type)   /* of the chunk */                                                                     \
 	F(u1, direction)
 
-/* one row an ICMP or ICMPv6 error that quotes a packet of a TCP connection or SCTP association (RFC 792, 4443) */
+/* one row an ICMP or ICMPv6 error that quotes a packet of a TCP connection or SCTP association (RFC 792,
+ * 4443) */
 #define NWA_ICMP_ERROR(F, P, B)                                                                              \
 	F(i8, time_ns)                                                                                       \
 	B(source) /* who sent the error */                                                                   \

@@ -33,8 +33,8 @@ bool opening_segment(struct nwa *a, struct flow *f, const struct words *w);
 uint32_t opening_distance(const struct flow *f, const struct words *w);
 
 /*
- * Whether a reset's number is far from all that its sender sent and the other end acknowledged: it must be the
- * next one that the other end expects (RFC 5961 3), but the capture may lack what came just before.
+ * Whether a reset's number is far from all that its sender sent and the other end acknowledged: it must be
+ * the next one that the other end expects (RFC 5961 3), but the capture may lack what came just before.
  */
 bool opening_beyond(const struct half *h, uint32_t seq);
 

@@ -9,7 +9,14 @@
 #include "netwarp_analyzer.h"
 #include "capture_file.h"
 
-enum { PROTOCOL_ICMP = 1, PROTOCOL_TCP = 6, PROTOCOL_UDP = 17, PROTOCOL_ICMPV6 = 58, PROTOCOL_SCTP = 132, SCTP_UDP_PORT = 9899 };
+enum {
+	PROTOCOL_ICMP = 1,
+	PROTOCOL_TCP = 6,
+	PROTOCOL_UDP = 17,
+	PROTOCOL_ICMPV6 = 58,
+	PROTOCOL_SCTP = 132,
+	SCTP_UDP_PORT = 9899
+};
 
 enum packet_kind { PACKET_OTHER, PACKET_ARP, PACKET_IPV4, PACKET_IPV6 };
 

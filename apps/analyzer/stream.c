@@ -274,7 +274,8 @@ static bool holds_too_much(struct stream *s)
 {
 	if (!s->most || s->kind == STREAM_PLAIN || s->taken + s->end - s->begin < s->most)
 		return false;
-	s->trouble = "it expands to more bytes than the limit: the rest was not read (netwarp --limit capture-bytes)";
+	s->trouble =
+	    "it expands to more bytes than the limit: the rest was not read (netwarp --limit capture-bytes)";
 	s->at_end = true;
 	return true;
 }

@@ -106,7 +106,7 @@ class InsidePath(PosixPath):
         return self._like(self._plain().parent)
 
     @property
-    def parents(self) -> tuple[InsidePath, ...]:  # type: ignore[override]  # of this kind
+    def parents(self) -> tuple[InsidePath, ...]:
         """The folders above it, the innermost first; no method reaches those above the base."""
         return tuple(self._like(path) for path in self._plain().parents)
 
