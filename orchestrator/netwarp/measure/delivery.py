@@ -26,7 +26,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..captures.capture import rows_where
-from ..captures.mptcp import DATA_ACK, MAPPED, data_level
+from ..captures.mptcp import DATA_ACK, MAPPED, data_level, numbered
 from ..captures.mptcp.subflows import subflow_groups
 from ..captures.native import Bools, Floats, Ints, Rows
 from ..captures.sctp.messages import Messages, messages
@@ -106,7 +106,7 @@ def _mptcp(segments: Rows, acks: Rows) -> Delivery:
     order = np.lexsort((rows, ready))
     rows, ready = rows[order], ready[order]
     start = data_level(segments).start[rows]
-    first = data_level(segments[rows]).new_bytes > 0
+    first = data_level(numbered(segments)[rows]).new_bytes > 0
     keep = first & (start < _dropped_from(start, segments[rows], ready, acks))
     return _stream(start[keep], segments[rows[keep]], ready[keep])
 

@@ -9,7 +9,20 @@ from pathlib import Path
 import pytest
 from netwarp.measure.delivery import delivered
 from support.captures import T
-from support.mptcp_packets import ACK, KEYS, MS, RST, SYN, first_number, joined, opened, option, segment, sent
+from support.mptcp_packets import (
+    ACK,
+    KEYS,
+    MS,
+    RST,
+    SYN,
+    capable,
+    first_number,
+    joined,
+    opened,
+    option,
+    segment,
+    sent,
+)
 from support.observed import at_end, flow_of
 
 REASON = option(8, b"\0")
@@ -76,6 +89,25 @@ START = [*opened(SACK), *joined(), sent(0, 1, 1), sent(100, 1, 2)]
 )
 def test_an_mptcp_connection(ending: Sequence[bytes], wanted: int, tmp_path: Path) -> None:
     assert readable(tmp_path, "mptcp", [*START, *ending]) == wanted
+
+
+BARE = [*opened(SACK), segment(1, 100, capable(*KEYS)), segment(101, 100, capable(*KEYS))]
+"""The first data carry MP_CAPABLE, which gives them no number (RFC 8684 3.1)."""
+
+
+@pytest.mark.parametrize(
+    ("ending", "wanted"),
+    [
+        ([], 200),
+        ([sent(200, 201, 1)], 300),
+        # the only mapping is that of a segment that came again
+        ([sent(100, 101, 1)], 200),
+        ([sent(0, 1, 1)], 200),
+        ([sent(100, 101, 1), *joined(), sent(200, 1, 2), sent(0, 101, 2)], 300),
+    ],
+)
+def test_first_data_without_a_number(ending: Sequence[bytes], wanted: int, tmp_path: Path) -> None:
+    assert readable(tmp_path, "mptcp", [*BARE, *ending]) == wanted
 
 
 def begun(asked: Sequence[bytes], answered: Sequence[bytes]) -> list[bytes]:

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from ..capture import Capture
 from .connection import MptcpConnection, make_connection
-from .data_level import DATA_ACK, MAPPED, DataLevel, data_level
+from .data_level import DATA_ACK, MAPPED, DataLevel, data_level, numbered
 from .subflows import subflow_groups
 
-__all__ = ["DATA_ACK", "MAPPED", "DataLevel", "MptcpConnection", "analyze_mptcp", "data_level"]
+__all__ = ["DATA_ACK", "MAPPED", "DataLevel", "MptcpConnection", "analyze_mptcp", "data_level", "numbered"]
 
 
 def analyze_mptcp(

@@ -70,6 +70,15 @@ def data_level(segments: Rows, by: str = "path") -> DataLevel:
     return DataLevel(start, new_bytes, seen, elsewhere, elsewhere_bytes, known)
 
 
+def numbered(segments: Rows) -> Rows:
+    """The segments, each mapped that another one's mapping gives a number: any part of them keeps it."""
+    dsn, known = _numbers(segments)
+    rows = segments.copy()
+    rows["dsn"] = np.where(known, dsn.astype(rows["dsn"].dtype), rows["dsn"])
+    rows["options"] |= np.where(known, MAPPED, 0).astype(rows["options"].dtype)
+    return rows
+
+
 def _numbers(segments: Rows) -> tuple[Ints, Bools]:
     """Data sequence numbers, and a mask of the segments that have one. Segments without a mapping are numbered
     backwards from the next byte of their subflow that has one: MP_CAPABLE maps the first segments without giving their
