@@ -29,7 +29,7 @@ MONOTONIC = 5 * S
 FAULT, REPAIR, STOP = 6.0, 9.0, 11.0
 START = Start(1, "6.12.0", "#1", "x86_64", T0, MONOTONIC)
 SHAPE = LinkImpairment(one_way_delay_ns=20_000_000, rate_bit_s=10_000_000, queue_packets=1000)
-"""Faster than the network that was recorded: the flows' own rate for `utilization_ratio` is in their paths."""
+"""Faster than the network that was recorded; that one's rate is in the flows' paths."""
 
 
 def make_cell(name: str, **changes: Any) -> Cell:

@@ -124,7 +124,7 @@ def test_metrics_are_what_plain_loops_make_of_tsharks_words(name: str, tmp_path:
     throughput = sum(one.ip for one in arrived if one.t > first) * 8 / span
     assert metrics["goodput_bit_s"] == pytest.approx(goodput, rel=1e-9)
     assert metrics["throughput_bit_s"] == pytest.approx(throughput, rel=1e-9)
-    assert metrics["utilization_ratio"] == pytest.approx(throughput / (1_000_000 * len(links)), rel=1e-9)
+    assert metrics["utilization_ratio"] == pytest.approx(throughput / (10_000_000 * len(links)), rel=1e-9)
     again = [(one, size) for one, size in with_new(sent) if one.units and size < sum(part for _, part in one.units)]
     assert metrics["retransmitted_packets"] == sum(one.t <= STOP for one, _ in again)
     repeated = [sum(part for _, part in one.units) - size for one, size in with_new(sent) if one.t <= STOP]
