@@ -97,8 +97,8 @@ def address_removed(cell: Cell, node: str) -> bool:
 
 
 def capacity_bit_s(cell: Cell, flow: Flow, path: Path, from_ns: int, to_ns: int) -> float | None:
-    """The lowest rate on the route to the receiver, its mean over that time; None if there is a time without any, and of
-    a flow's other direction (reversed_flow).
+    """The lowest rate on the route to the receiver, its mean over that time; None if there is a time without any, and
+    of a flow's other direction (reversed_flow).
     """
     if flow.is_back:
         return None

@@ -108,6 +108,7 @@ class Flows:
             for role in ("sender", "receiver")
         }
         self._check_mss(options, protocol, routes, reader)
+        self._check_streams(options, reader)
         self._check_clamp(options["receiver"], (sender, receiver), reader)
         if options["sender"].get("initial_window_packets") == RFC3390:
             segment = self._segment_bytes(sender, receiver, options, routes)
@@ -292,16 +293,28 @@ class Flows:
         routes: Sequence[Route],
         reader: Reader,
     ) -> None:
-        mtu = min(route.mtu_bytes for route in routes)
-        largest = room_of(routes) - (SCTP_BYTES + CHUNK_BYTES if protocol == "sctp" else TCP_BYTES)
+        headers = SCTP_BYTES + CHUNK_BYTES if protocol == "sctp" else TCP_BYTES
         for role, given in options.items():
+            mtu = min(route.mtu_bytes for route in routes)
             path_mtu, at = given.get("path_mtu_bytes"), reader.item.get(role, "path_mtu")
             if isinstance(path_mtu, int) and path_mtu > mtu and at is not None:  # the kernel takes it, IP fragments
                 self._problems.add(at, f'is above the MTU of the flow\'s links; at most "{mtu // 4 * 4} B"')
+            elif isinstance(path_mtu, int):
+                mtu = path_mtu
+            unit = 4 if protocol == "sctp" else 1
+            largest = (room_of(routes, mtu) - headers) // unit * unit
             mss = given.get("mss_bytes")
             item = reader.item.get(role, "mss")
             if isinstance(mss, int) and mss > largest and item is not None:
                 self._problems.add(item, f'{mss} B and its headers exceed the MTU of {mtu} B; at most "{largest} B"')
+            elif isinstance(mss, int) and mss % unit and item is not None:
+                self._problems.add(item, f'SCTP takes multiples of {unit} B; for example "{mss // unit * unit} B"')
+
+    def _check_streams(self, options: Mapping[str, Mapping[str, OptionValue]], reader: Reader) -> None:
+        item = reader.item.get("receiver", "streams")
+        sends, takes = (int(options[role].get("streams", 1)) for role in ("sender", "receiver"))
+        if item is not None and takes < sends:
+            self._problems.add(item, f"the sender has {sends} streams; give the receiver as many, or leave it out")
 
     def _check_clamp(self, receiver: Mapping[str, OptionValue], ends: Sequence[str], reader: Reader) -> None:
         """Reports a clamp that no window can express (apps/traffic/window_clamp.c)."""
