@@ -238,6 +238,18 @@ def test_a_rate_that_changes_bounds_each_time_by_what_it_is_then() -> None:
             assert check.ok is right, check.detail
 
 
+def test_what_waited_for_a_slot_leaves_at_once() -> None:
+    """1 Mbit/s for a slot of at most 48 ms: 6000 B, and two packets at its ends."""
+    slots = 'slots = { after = "24 ms", to = "48 ms" }'
+    capacity = CellCapacity(cell_of(replaced('queue = "50 packets"', f'queue = "50 packets"\n{slots}')), None)
+    for together, right in ((1, True), (4, True), (12, False)):
+        arrivals = Arrivals(
+            np.zeros(together + 1, dtype=np.int64), np.full(together + 1, 1500), np.zeros(together + 1, int)
+        )
+        (check,) = capacity.checks(capacity.cell.flows[0], arrivals)
+        assert check.ok is right, check.detail
+
+
 def test_a_policer_bounds_a_link_that_is_faster() -> None:
     text = replaced('rate = "1 Mbit/s"', 'rate = "100 Mbit/s"\npolicer = { rate = "1 Mbit/s", burst = "10 kB" }')
     capacity = CellCapacity(cell_of(text), None)

@@ -256,3 +256,13 @@ def test_what_comes_for_an_address_that_is_removed_need_not_be_read(read: int, g
     sent: Any = Summary(t_ns=99, reason="stop", status=0, sent_bytes=300)
     checks = {each.check: each.ok for each in datagrams_check(flow, datagrams, [sent], [summary], gone_ns)}
     assert checks[f"payload {flow.name}"] is ok
+
+
+@pytest.mark.parametrize("unordered", [True, False])
+def test_unordered_messages_on_their_way_at_the_stop_are_a_gap(unordered: bool) -> None:
+    """What came behind them was read. In order nothing is read behind a gap."""
+    (flow,) = make_cell("sctp", flow={"sender_options": {"unordered": True} if unordered else {}}).flows
+    summary: Any = Summary(t_ns=99, reason="terminated", status=0, unique_bytes=300, gap_bytes=100)
+    delivery: Any = SimpleNamespace(payload_bytes=np.array([100, 100, 100]), delivery_ns=np.array([10, 20, 30]))
+    checks = {each.check: each.ok for each in payload_check(flow, delivery, 300, [summary], 0)}
+    assert checks == {f"pattern {flow.name}": unordered, f"payload {flow.name}": True}

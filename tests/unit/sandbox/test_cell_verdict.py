@@ -7,15 +7,15 @@ from pathlib import Path
 import msgspec
 import pytest
 from netwarp.core.link_types import Link, LinkImpairment
-from netwarp.core.types import Agent, Node, Outcome
-from netwarp.sandbox.cell_verdict import check_times, judge
+from netwarp.core.types import Agent, Event, Node, Outcome
+from netwarp.sandbox.cell_verdict import check_times, judge, never_connected
 from netwarp.sandbox.virtual import VIRTUAL_LATENESS_NS
 from netwarp.store.app_records import Error, Start
 from netwarp.store.init_records import End, Exit, InitRecord, Timeline
 from netwarp.store.run_dir import CellDir
 from netwarp.testbed.spawning import LEAD_NS
 from support.cells import two_path_cell
-from support.recorded_cell import write
+from support.recorded_cell import S, write
 
 
 def failed(place: Path, deviation_ns: int, late_ns: int | None) -> list[str]:
@@ -107,3 +107,29 @@ def test_a_start_among_other_flows_may_wait_for_their_packets_on_the_virtual_clo
         write(directory.apps / "ftp.sender.ndjson", [Start(0, late_ns, 0)])
         checks = check_times(cell, directory, [], tolerance_ns)
         assert [check.ok for check in checks if check.check == "start of ftp"] == [ok], (tolerance_ns, late_ns)
+
+
+@pytest.mark.parametrize(
+    ("message", "disturbed", "calm"),
+    [
+        ("connect: Connection refused", True, False),
+        ("connect: Network is unreachable", True, False),
+        ("connect: Connection timed out: not connected before its stop", True, True),
+        ("bind: Address already in use", False, False),
+    ],
+)
+def test_a_connection_that_a_fault_refuses_fails_no_cell(
+    message: str, disturbed: bool, calm: bool, tmp_path: Path
+) -> None:
+    directory = CellDir(tmp_path)
+    directory.apps.mkdir()
+    write(directory.apps / "ftp.sender.ndjson", [Error(message)])
+    cell = two_path_cell()
+    faulty = msgspec.structs.replace(cell, timeline=(Event(S, "e1", "link", "p1"),))
+    firewalled = msgspec.structs.replace(
+        cell, timeline=(), links=tuple(msgspec.structs.replace(link, firewall="reject") for link in cell.links)
+    )
+    found = [never_connected(each, directory, "ftp.sender") for each in (faulty, firewalled)]
+    assert found == [disturbed, disturbed]
+    quiet = msgspec.structs.replace(cell, timeline=())
+    assert never_connected(quiet, directory, "ftp.sender") is calm
