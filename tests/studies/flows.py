@@ -70,6 +70,8 @@ class Flows:
         keys: Keys = {"protocol": protocol, "paths": list(way.paths)}
         keys |= self._times(way, protocol)
         sender, receiver = options.sender_options(draw, protocol), options.receiver_options(draw, protocol)
+        if "streams" in receiver:  # at least the sender's: the plan refuses fewer
+            receiver["streams"] = max(receiver["streams"], sender.get("streams", 1))
         if protocol == "udp":
             keys |= self._datagrams(way, sender)
         else:

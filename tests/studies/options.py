@@ -120,6 +120,8 @@ def _drawn(draw: Draw, table: Mapping[str, tuple[Any, ...]], protocol: str) -> K
     }
     if options.get("sack_frequency", 2) == 1:
         options.pop("sack_delay", None)
+    if "path_mtu" in options:
+        options.pop("mss", None)
     if "rto_min" in options and "rto_max" not in options:
         options["rto_max"] = "20 s"
     return options
