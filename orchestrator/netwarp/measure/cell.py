@@ -330,7 +330,7 @@ def _flow(
     end = sender or receiver
     peers = {address: path_names[index] for address, index in (end.peers if end else {}).items()}
     traces = path_traces(read_trace(directory.trace), flow, peers, _mss(sender_records), ready.t0_monotonic_ns)
-    broke = broke_ns(sender_records, ready.t0_monotonic_ns)
+    broke = broke_ns(flow, sender_records, ready.t0_monotonic_ns)
     gone_ns = cell.duration_ns if broke is None else broke
     window = window_of(flow, receiver, program_end(flow, records.exits), gone_ns=gone_ns)
     observation = FlowObservation(

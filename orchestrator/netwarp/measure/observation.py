@@ -252,12 +252,19 @@ BROKEN = ("gave_up", "stalled", "peer_closed", "peer_aborted", "failed")
 """Reasons of a sender whose connection ended before its own end did."""
 
 
-def broke_ns(records: Sequence[AppRecord], t0_monotonic_ns: int) -> int | None:
+def is_break(flow: Flow, reason: str | None) -> bool:
+    """True if a sender that ended for this reason lost its connection. One that did not open the connection ends when
+    its peer closes it (a flow's other direction).
+    """
+    return reason in BROKEN and (reason != "peer_closed" or flow.opener == "sender")
+
+
+def broke_ns(flow: Flow, records: Sequence[AppRecord], t0_monotonic_ns: int) -> int | None:
     """When a sender's connection broke for good (it never came up, was given up, reset or closed by its peer, or made
     no progress), from T0; None: it did not.
     """
     summary = last(records, Summary)
-    return summary.t_ns - t0_monotonic_ns if summary is not None and summary.reason in BROKEN else None
+    return summary.t_ns - t0_monotonic_ns if summary is not None and is_break(flow, summary.reason) else None
 
 
 def window_of(

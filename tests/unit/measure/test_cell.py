@@ -16,9 +16,10 @@ import zstandard
 from netwarp.core.errors import CaptureError
 from netwarp.core.link_types import Link
 from netwarp.core.metrics.catalogue import METRICS
-from netwarp.core.types import Event, Program
+from netwarp.core.types import BACK, Event, Program
 from netwarp.measure.cell import analyze_cell
 from netwarp.measure.delivery import SentMessages
+from netwarp.measure.observation import is_break
 from netwarp.measure.timetable import NEVER
 from netwarp.store.app_records import (
     Connected,
@@ -421,3 +422,12 @@ def test_equal_cells_have_equal_derived_files(tmp_path: Path) -> None:
     packets = json.loads(files[0]["packets.json"])
     assert set(packets) == {f"{capture.node}-{capture.link}" for capture in cell.captures}
     assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in packets.values())
+
+
+def test_the_end_that_did_not_open_the_connection_ends_with_its_peer() -> None:
+    flow = make_cell("sctp").flows[0]
+    other = msgspec.structs.replace(flow, name=flow.name + BACK)
+    for reason in ("gave_up", "stalled", "peer_aborted", "failed"):
+        assert is_break(flow, reason) and is_break(other, reason)
+    assert is_break(flow, "peer_closed") and not is_break(other, "peer_closed")
+    assert not is_break(flow, "terminated") and not is_break(flow, None)

@@ -12,7 +12,7 @@ from ...core.wire import ACK, COOKIE_ACK, HEARTBEAT_ACK, SYN
 from ...store.app_records import Connected, GaveUp, Lost, Summary
 from ...store.ndjson import last, of_kind
 from ..flow_packets import FlowPackets
-from ..observation import BROKEN, FlowObservation, end_ns, first_ns
+from ..observation import FlowObservation, end_ns, first_ns, is_break
 from ..planned_paths import Fault
 from ..sent_data import arrival_of_first_sent_since, data_units, same_connections, unit_paths
 
@@ -87,7 +87,7 @@ def _broken(observation: FlowObservation) -> float | None:
     if summary is None or flow.program is not None or flow.is_page or flow.is_datagrams:
         return None
     reasons = [*(lost.reason for lost in of_kind(records, Lost)), summary.reason]
-    return float(sum(reason in BROKEN for reason in reasons))
+    return float(sum(is_break(flow, reason) for reason in reasons))
 
 
 def _gave_up_ns(observation: FlowObservation) -> int | None:

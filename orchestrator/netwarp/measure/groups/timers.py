@@ -36,7 +36,7 @@ from ...store.app_records import Notification, Summary
 from ...store.ndjson import last, of_kind
 from ..flow_packets import FlowPackets
 from ..models.failover_inputs import failover_settings
-from ..observation import BROKEN, FlowObservation
+from ..observation import FlowObservation, is_break
 from .reports import report_metrics
 from .tail_probes import unprobed_timeouts
 
@@ -155,7 +155,7 @@ def _promises(observation: FlowObservation, sender: FlowPackets) -> dict[str, fl
     arrived = read.unique_bytes or 0 if read else 0
     if flow.total_bytes is not None and not flow.is_page:
         metrics["undelivered_bytes"] = float(flow.total_bytes - arrived)
-    elif sent is not None and sent.reason in BROKEN and not flow.is_page:
+    elif sent is not None and is_break(flow, sent.reason) and not flow.is_page:
         metrics["undelivered_bytes"] = float((sent.sent_bytes or 0) - arrived)
     if not _aborted_as_asked(observation):
         sender_well = sent is not None and sent.status == 0 and sent.reason != "gave_up"
