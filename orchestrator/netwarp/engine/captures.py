@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..captures import FileSummary, summarise_points
 from ..core.errors import CaptureError, SpecError
+from ..core.inside import InsidePath
 
 if TYPE_CHECKING:
     from ..captures import Join
@@ -145,8 +146,11 @@ def explain_captures(
 
 
 def captures_of(directory: Path) -> list[Path]:
-    """The captures in a directory, or in the folder capture/ of a cell's directory."""
-    folder = directory / "capture" if (directory / "capture").is_dir() else directory
+    """The captures in a directory, or in the folder capture/ of a cell's directory, in which no link is followed. Raises
+    StoreError: capture/ is a link.
+    """
+    of_cell = InsidePath.at(directory) / "capture"
+    folder = of_cell if of_cell.is_dir() else directory
     return sorted({capture for pattern in CAPTURES for capture in folder.glob(pattern)})
 
 

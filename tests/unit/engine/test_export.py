@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import os
 from pathlib import Path
 
 import pytest
 import zstandard
-from netwarp import CaptureError, NetwarpError, SpecError, StoreError, export_captures
+from netwarp import CaptureError, NetwarpError, SpecError, StoreError, explain_captures, export_captures
 from support.captures import recorded
 
 PLAIN = zstandard.ZstdDecompressor().decompress(recorded("tcp", "a", ["p1"])[0].read_bytes())
@@ -31,6 +33,28 @@ def test_a_cell_is_exported_whole(inside: str, cell: Path, tmp_path: Path) -> No
     assert list(export_captures([cell / inside], out)) == [out / name for name in names]
     assert sorted(path.name for path in out.iterdir()) == names
     assert all((out / name).read_bytes() == PLAIN for name in names)
+
+
+@pytest.mark.parametrize("kind", ["a link", "a pipe", "a linked folder"])
+def test_a_cell_of_a_stranger_leads_nowhere(kind: str, cell: Path, tmp_path: Path) -> None:
+    """Neither export nor explain reads a file outside a cell's directory, or waits for one."""
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "z-p1.pcap").write_bytes(PLAIN)
+    inside = cell / "capture" / "z-p1.pcap"
+    if kind == "a link":
+        inside.symlink_to(secret / "z-p1.pcap")
+    elif kind == "a pipe":
+        os.mkfifo(inside)
+    else:
+        (cell / "capture").rename(cell / "before")
+        (cell / "capture").symlink_to(secret)
+    with pytest.raises(StoreError):
+        list(export_captures([cell], tmp_path / "plain"))
+    assert not (tmp_path / "plain" / "z-p1.pcap").exists()
+    with contextlib.suppress(NetwarpError):
+        told = explain_captures([cell]).refused
+        assert any("z-p1.pcap" in text for text in told), told
 
 
 def test_a_mistake_writes_nothing(cell: Path, tmp_path: Path) -> None:
