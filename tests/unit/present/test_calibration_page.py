@@ -40,7 +40,7 @@ def test_every_row_is_there_and_what_is_off_is_said_first(tmp_path: Path) -> Non
     assert "1 of 2 within bounds" in text
     assert "Linux 6.12, back end virtual, measured now, calibration 0123" in text
     assert "20.0001" in text  # ms
-    assert text.count('<span class="off">OFF</span>') == 1
+    assert text.count('<span class="calibration-off">OFF</span>') == 1
     assert 'href="index.html"' in text
     assert "http" not in text.replace("https", "http").split("</style>")[1]
 
@@ -48,9 +48,9 @@ def test_every_row_is_there_and_what_is_off_is_said_first(tmp_path: Path) -> Non
 def test_lines_and_bars(tmp_path: Path) -> None:
     bars = {**CURVE, "probe": "adsl", "bars": True}
     text = page(tmp_path, [row("adsl", "x", 0.02, ok=True)], curves=[bars, {**bars, "bars": False}])
-    assert text.count('<rect class="measured-bar"') == 3
-    assert text.count('<polyline class="measured"') == 1
-    assert text.count('<polyline class="configured"') == 1
+    assert text.count('<rect class="calibration-bar"') == 3
+    assert text.count('<polyline class="calibration-measured"') == 1
+    assert text.count('<polyline class="calibration-configured"') == 1
 
 
 def test_names_are_text(tmp_path: Path) -> None:
