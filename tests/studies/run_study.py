@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import netwarp
+from netwarp.core.executables import find_executable
 
 from .beside import again
 from .oracle.judge import Judged, judge_run
@@ -69,7 +70,7 @@ def tried(
     for difference in verdict.judged.differences:
         metric = re.sub(r"^\S+ (?=\S)", "", difference.metric) if difference.flow == "kernel" else difference.metric
         verdict.wrong.append((f"{'kernel' if difference.flow == 'kernel' else 'number'} {metric}", str(difference)))
-    if report and shutil.which("tshark"):
+    if report and find_executable("tshark"):
         verdict.wrong += [("tshark", text) for text in differences(place / "once")]
     if twice:
         verdict.twice = True

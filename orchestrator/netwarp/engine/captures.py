@@ -146,8 +146,8 @@ def explain_captures(
 
 
 def captures_of(directory: Path) -> list[Path]:
-    """The captures in a directory, or in the folder capture/ of a cell's directory, in which no link is followed. Raises
-    StoreError: capture/ is a link.
+    """The captures in a directory, or in the folder capture/ of a cell's directory, in which no link is followed.
+    Raises StoreError: capture/ is a link.
     """
     of_cell = InsidePath.at(directory) / "capture"
     folder = of_cell if of_cell.is_dir() else directory

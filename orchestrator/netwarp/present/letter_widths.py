@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
+import tempfile
+from typing import TYPE_CHECKING
 
-from matplotlib import get_data_path
-from matplotlib.ft2font import FT2Font, LoadFlags
+if TYPE_CHECKING:
+    from matplotlib.ft2font import FT2Font
 
 _EM = 64
 _WITH_UNIT = re.compile(r"(\d)[ \n](?=[a-zA-Z%]{1,2}(it/s)?\b|[kMG]bit/s|packets?\b|bytes?\b)")
@@ -16,7 +19,24 @@ WIDE = 1.05
 
 
 @functools.cache
+def _import_matplotlib() -> None:
+    """matplotlib makes a folder in the home directory when it is imported, unless MPLCONFIGDIR names another."""
+    if "MPLCONFIGDIR" in os.environ:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["MPLCONFIGDIR"] = folder
+        try:
+            import matplotlib  # noqa: F401  for what its import does
+        finally:
+            del os.environ["MPLCONFIGDIR"]
+
+
+@functools.cache
 def _font(bold: bool) -> FT2Font:
+    _import_matplotlib()
+    from matplotlib import get_data_path
+    from matplotlib.ft2font import FT2Font
+
     font = FT2Font(f"{get_data_path()}/fonts/ttf/DejaVuSans{'-Bold' if bold else ''}.ttf")
     font.set_size(_EM, 72)
     return font
@@ -25,6 +45,8 @@ def _font(bold: bool) -> FT2Font:
 @functools.cache
 def _letter(letter: str, bold: bool) -> float:
     font = _font(bold)
+    from matplotlib.ft2font import LoadFlags
+
     if not font.get_char_index(ord(letter)):
         return WIDE
     return float(font.load_char(ord(letter), flags=LoadFlags.NO_HINTING).linearHoriAdvance) / 65536 / _EM

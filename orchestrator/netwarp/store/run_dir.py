@@ -235,10 +235,10 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """A file to write, which has its name only once it is complete: temporary name, fsync, rename. After an error it is
     gone. Raises StoreError (e.g. a full disk).
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     target = inside(path)
     growing = target.temporary(UNFINISHED)
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with growing.open("xb") as file:
                 yield file

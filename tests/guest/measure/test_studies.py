@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ import netwarp
 import pytest
 from netwarp import Experiment
 from netwarp.cli import main
+from netwarp.core.executables import find_executable
 from netwarp.store import compressed
 
 Numbers = dict[tuple[str, str], float | None]
@@ -214,7 +214,7 @@ def test_an_invalid_cells_numbers_can_be_looked_at_and_are_in_no_table(
     assert '"outcome": "INVALID"' in script.replace('":"', '": "') and "goodput_bit_s" in script
 
 
-@pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is not installed")
+@pytest.mark.skipif(find_executable("iperf3") is None, reason="iperf3 is not installed")
 def test_iperf3s_goodput_is_of_its_data_connection(studied: Callable[[Experiment], netwarp.Run]) -> None:
     """By tshark: the payload of the connection that opened last, from its first arrival to the flow's stop."""
     s = Experiment("iperfsat", duration="25 s")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -98,7 +99,7 @@ def test_without_a_run_they_are_listed(
     run: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "results" / "made-up").mkdir(parents=True)
-    run.root.rename(tmp_path / "results" / "made-up" / "2026")
+    Path(os.fspath(run.root)).rename(tmp_path / "results" / "made-up" / "2026")
     (tmp_path / "results" / "made-up" / "latest").symlink_to("2026")
     monkeypatch.chdir(tmp_path)
     there = {path for path in tmp_path.rglob("*") if path.is_file()}

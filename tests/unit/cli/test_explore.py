@@ -61,7 +61,7 @@ def test_summary(tmp_path):
     assert summary(explored(tmp_path)) == [
         "20 cells (19 COMPLETED, 1 FAILED) in 3 s, 4 s of CPU time",
         "lines reached: 2 of 4, functions: 1 of 2",
-        "  net/sctp/input.c                       2 of     4   50 %",
+        "  net/sctp/input.c  2 of 4  50 %",
         "findings: 1",
         "  01-leak: SCTP still has 1 chunk more",
     ]

@@ -69,7 +69,7 @@ def test_build_and_list(tmp_path: Path, environment: dict[str, str]) -> None:
     assert record["key"] in missing[1]
     listed = json.loads(finish(start(environment, "list", "--json"))[1])
     assert [(kernel["key"], kernel["default"]) for kernel in listed] == [(record["key"], True)]
-    assert finish(start(environment, "list"))[1].startswith(f"* {record['key']}  6.12.999")
+    assert finish(start(environment, "list"))[1].startswith(f"*  {record['key']}  6.12.999")
 
 
 def test_errors_are_messages_with_a_status(tmp_path: Path, environment: dict[str, str]) -> None:

@@ -36,6 +36,9 @@ ALLOWED = {
     "engine/watch.py": "the watch's own folder",
     "engine/watch_bisect.py": "a scratch directory of its own",
     "present/captures/page_sections.py": "a capture that the user names",
+    "engine/stored_files.py": "a scratch directory of its own",
+    "present/letter_widths.py": "a scratch directory of its own",
+    "store/bundle_files.py": "a bundle file that the user names, and a scratch directory of its own",
     "cli/": "files that the user names",
 }
 

@@ -33,6 +33,6 @@ def test_a_wheel_is_installed_into_the_environment_that_runs() -> None:
 def test_the_action_hands_every_input_to_its_script() -> None:
     action = yaml.safe_load((ROOT / "action.yml").read_text())
     (step,) = (step for step in action["runs"]["steps"] if "run" in step)
-    assert step["env"] == {name.upper(): f"${{{{ inputs.{name} }}}}" for name in action["inputs"]}
+    assert step["env"] == {name.upper().replace("-", "_"): f"${{{{ inputs.{name} }}}}" for name in action["inputs"]}
     script = (ROOT / ".ci/action.sh").read_text()
-    assert set(step["env"]) <= set(re.findall(r"\$\{?([A-Z]+)\b", script))
+    assert set(step["env"]) <= set(re.findall(r"\$\{?([A-Z_]+)\b", script))

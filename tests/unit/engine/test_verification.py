@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,9 @@ def test_other_packets_and_equal_numbers(run: RunDir, tmp_path: Path, capsys: py
     status, lines = said(run, reference(tmp_path, lambda value, number: value).root, capsys)
     assert status == 1
     assert sum(line.startswith(LEVELS) for line in lines) == 4
-    assert lines[-1].startswith("of 5 numbers of these cells and their repetitions 5 are equal, 0 within")
+    assert any(
+        line.startswith("of 5 numbers of these cells and their repetitions 5 are equal, 0 within") for line in lines
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,17 +96,17 @@ def test_numbers_beside_the_intervals(
 
 def test_what_lies_outside_is_named(run: RunDir, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, lines = said(run, reference(tmp_path, lambda value, number: 2 * value).root, capsys)
-    assert "1 outside" in lines[-2] and "ftp goodput_bit_s" in lines[-1]
+    assert any("1 outside" in line and "ftp goodput_bit_s" in after for line, after in pairwise(lines))
 
 
 def test_a_bundle_brings_its_numbers(run: RunDir, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     packed = bundle(reference(tmp_path, lambda value, number: value).root, tmp_path / "x.tar.xz")
-    assert "5 are equal" in said(run, packed, capsys)[1][-1]
+    assert any("5 are equal" in line for line in said(run, packed, capsys)[1])
     with opened(packed) as place:  # of an older netwarp, whose bundles had none
         for path in place.glob("cells/*/derived/checks.json"):
             path.unlink()
         _, lines = said(run, place, capsys)
-    assert "0 not" not in lines[-2] and lines[-1].startswith("their numbers cannot be compared: ")
+    assert any(line.startswith("their numbers cannot be compared: ") for line in lines)
 
 
 def test_a_cell_without_captures_in_both_is_not_equal(
