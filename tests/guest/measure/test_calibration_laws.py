@@ -29,7 +29,7 @@ from netwarp.store.run_dir import RunDir
 from support.chain_kit import Checkout
 
 US = 1000
-PROGRAM = Path("/build/bin/probe")
+PROGRAM = Path(__file__).resolve().parents[3] / "build" / "bin" / "probe"
 SMALL = Budget(many=4000)
 RULES = tuple(probe.name for probe in rule_probes(PROGRAM, SMALL))
 AQMS = tuple(probe.name for probe in aqm_probes(PROGRAM))

@@ -186,4 +186,4 @@ def test_a_cell_whose_reason_stderr_has_is_not_said_twice(tmp_path: Path, capsys
     out = capsys.readouterr().out
     assert not any(cell in out for cell in wrong)
     reason = f"{len(wrong)} with the reason on stderr, as it ended, and in {run.directory.tables / 'cells.csv'}"
-    assert reason in " ".join(out.split())
+    assert "".join(reason.split()) in "".join(out.split()), out
