@@ -1,4 +1,4 @@
-"""How much of a file from elsewhere is read. A file that holds more is refused; `netwarp COMMAND --limit` raises it."""
+"""Limits on what is read of a file from elsewhere. A larger file is refused; `netwarp COMMAND --limit` raises them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an association came up: who asked, and what shows that it was established."""
+"""The opening of an association: the end that asked, and the evidence that it was established."""
 
 from __future__ import annotations
 
