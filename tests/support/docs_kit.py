@@ -26,6 +26,7 @@ NOT_RUN = {
     "xdg-open": "opens a browser",
     "adb ": "needs a phone",
     "PYTHONPATH=. .venv/bin/python benchmarks/in_a_guest.py": "a quarter of an hour in a guest",
+    "PYTHONPATH=tests .venv/bin/python -m support.page_robot": "of a run that was made: tests/browser/test_robot.py",
     "netwarp compare backends VIRTUAL_RUN": "of the run that the line before it makes",
     "netwarp compare backends choi2009": "an hour on the wall clock: planned",
     "netwarp compare backends agreement": "half an hour on the wall clock: planned",
