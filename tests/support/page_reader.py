@@ -123,7 +123,7 @@ def _expected(plan: Plan, table: Table, rows: list[dict[str, str]], system: str)
         for name in (*(source.name for source in plan.sources), *table.beside)
         if any(row.get(name) for row in rows)
     ]
-    titles = {source.name: source.name for source in plan.sources}
+    titles = source_heads(plan)
     columns = {tuple(row[factor] for factor in table.columns) for row in rows}
     for row in rows:
         beside = tuple(_title(plan, factor, row[factor]) for factor in table.rows)
@@ -139,6 +139,15 @@ def _expected(plan: Plan, table: Table, rows: list[dict[str, str]], system: str)
             if row[name]:
                 heads = [*above, head] if others or not table.columns else above
                 yield (beside, tuple(heads)), float(row[name]), row["unit"]
+
+
+def source_heads(plan: Plan) -> dict[str, str]:
+    """Source -> what heads its column: "paper" of the only paper, else its title up to a comma that tells it apart."""
+    papers = [source.name for source in plan.sources if source.kind == "paper"]
+    whole = {source.name: source.title or source.name for source in plan.sources}
+    begins = {name: title.partition(",")[0] for name, title in whole.items()}
+    heads = {name: begins[name] if [*begins.values()].count(begins[name]) == 1 else whole[name] for name in whole}
+    return heads | (dict.fromkeys(papers, "paper") if len(papers) == 1 else {})
 
 
 def _title(plan: Plan, factor: str, level: str) -> str:

@@ -77,7 +77,7 @@ def _run_what_if(args: argparse.Namespace) -> int:
     with TerminalProgress() as progress:
         found = what_if(
             args.paths, args.what_if, merge=args.merge, packet_filter=args.filter, captured_at=args.captured_at,
-            out=args.out, jobs=args.jobs, progress=progress,
+            out=args.out, jobs=args.jobs, progress=progress, arguments=args.typed,
         )  # fmt: skip
     if args.json:
         print_json(found.explanation.as_json() | {"what_if": found.as_json()})

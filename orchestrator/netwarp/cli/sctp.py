@@ -76,7 +76,16 @@ def run_check(args: argparse.Namespace) -> int:
 
     network = SctpNetwork(args.rtt, args.rate, args.loss, args.message, args.paths)
     with TerminalProgress() as progress:
-        checked = check_sctp(args.a, args.b, network, out=args.out, seed=args.seed, jobs=args.jobs, progress=progress)
+        checked = check_sctp(
+            args.a,
+            args.b,
+            network,
+            out=args.out,
+            seed=args.seed,
+            jobs=args.jobs,
+            progress=progress,
+            arguments=args.typed,
+        )
     if args.junit:
         checked.write_junit(args.junit)
     if args.json:
@@ -100,7 +109,9 @@ def run_advise(args: argparse.Namespace) -> int:
         args.back, args.survive, args.needless, args.rtt, paths=args.paths, spare=args.spare or "60 s"
     )
     with TerminalProgress() as progress:
-        advice = advise_sctp(budget, out=args.out, seed=args.seed, jobs=args.jobs, progress=progress)
+        advice = advise_sctp(
+            budget, out=args.out, seed=args.seed, jobs=args.jobs, progress=progress, arguments=args.typed
+        )
     if args.json:
         print_json(advice.as_json())
     elif advice.run is None:

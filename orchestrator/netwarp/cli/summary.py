@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..core import invocation
-from ..core.numbers import fixed, with_unit
+from ..core.numbers import duration, speed, with_unit
 from ..core.outputs import Answer
 from ..core.types import Outcome
 from ..core.units import counted
@@ -75,8 +75,9 @@ def print_summary(run: Run, named: AbstractSet[str] = frozenset()) -> None:
     _print_identical(console, plan, directory, results)
     for line in (*_unused_paths(plan, results), *notes(plan, run.manifest.backend)):
         console.print(f"note: {line}")
-    speed = "" if run.wall_s is None else f" ({fixed(virtual_s, 0)} virtual s in {fixed(run.wall_s, 1)} s)"
-    console.print(f"cells: {', '.join(f'{count} {name}' for name, count in run.outcomes.items())}{speed}")
+    whole = "" if run.wall_s is None else f"; {duration(run.wall_s)} with tables and report"
+    outcomes = ", ".join(f"{count} {name}" for name, count in run.outcomes.items())
+    console.print(f"cells: {outcomes} ({speed(virtual_s, data.manifest.wall_s)}{whole})")
     wrong = [(cell_id, o) for cell_id, o in results.outcomes.items() if o.outcome is not Outcome.COMPLETED]
     failed = [(cell_id, outcome) for cell_id, outcome in wrong if cell_id not in named]
     for cell_id, outcome in failed[:SHOWN_FAILURES]:
@@ -156,7 +157,7 @@ def _print_table(console: Console, plan: Plan, grid: Grid) -> None:
     """Row factors down, column factors across; ours, and the first published number beside it in parentheses."""
     known = {source.name for source in plan.sources}
     place = next((number for number, (name, _, _) in enumerate(grid.sources) if name in known), None)
-    published = "" if place is None else f" ({grid.sources[place][0]})"
+    published = "" if place is None else f" ({grid.source_heads[place]})"
     unit = "" if grid.unit in ("", *grid.title.lower().split()) else f", {grid.unit}"
     # a line of its own: rich would wrap a title at the table's width
     console.print(f"{grid.title}: measured{published}{unit}", style="bold")

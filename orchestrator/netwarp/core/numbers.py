@@ -129,6 +129,14 @@ def duration(seconds: float) -> str:
     return f"{fixed(hours, 0)} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
+def speed(virtual_s: float, wall_s: float | None) -> str:
+    """The time of a run's cells: "1 h 10 min of virtual time in 13.3 s"; without how long it took where that is not
+    known (of a run that was resumed).
+    """
+    took = "" if wall_s is None else f" in {duration(wall_s)}"
+    return f"{duration(virtual_s)} of virtual time{took}"
+
+
 def _singular(unit: str) -> str:
     """The singular of a unit: "chunk" for "chunks". Symbols (s, ms, bit/s) stay as they are."""
     return unit[:-1] if unit.isalpha() and len(unit) > 2 and unit.endswith("s") and not unit.endswith("ss") else unit

@@ -191,8 +191,8 @@ def run_plan(
             )
             plan = rounds(plan, Means(directory, chosen, jobs, progress, keep, executor, pack))
             wall_s = None if resume else round(time.monotonic() - started, 3)
-            calibration = calibration_for(chosen, jobs, directory.partial / "calibration", progress)
             end(directory, manifest, wall_s)
+            calibration = calibration_for(chosen, jobs, directory.partial / "calibration", progress)
             if calibration is not None:
                 write_json(directory.calibration, calibration)
             results = tabulate(plan, directory, parquet=parquet)

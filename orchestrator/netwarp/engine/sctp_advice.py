@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -122,9 +122,10 @@ def advise_sctp(
     seed: int | None = None,
     jobs: int | None = None,
     progress: Progress = no_progress,
+    arguments: Sequence[str] = (),
 ) -> SctpAdvice:
     """Enumerate settings, keep those whose timers keep the budget, and run the nearest to Linux' own. No settings: the
-    budget contradicts itself, and `run` is None.
+    budget contradicts itself, and `run` is None. arguments: the words of the command line, for the manifest.
     """
     fitting = list(candidates(budget))
     chosen = chosen_of(budget, fitting)
@@ -137,7 +138,7 @@ def advise_sctp(
 
     return judged(
         run(
-            advice_spec(chosen, budget), out=out, seed=seed, jobs=jobs, progress=progress,
+            advice_spec(chosen, budget), out=out, seed=seed, jobs=jobs, progress=progress, arguments=arguments,
             conclude=lambda done: advice_conclusion(judged(done)),
         )
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +106,10 @@ def check_sctp(
     seed: int | None = None,
     jobs: int | None = None,
     progress: Progress = no_progress,
+    arguments: Sequence[str] = (),
 ) -> SctpCheck:
-    """Run the cells of two ends (a connects to b; as read_side reads them) and judge them. Raises what `run` raises;
+    """Run the cells of two ends (a connects to b; as read_side reads them) and judge them. arguments: the words of the
+    command line, for the manifest. Raises what `run` raises;
     SpecError if there is no such product or file, or a setting is not accepted.
     """
     a, b = (_side(name, side) for name, side in (("A", a), ("B", b)))
@@ -121,7 +123,7 @@ def check_sctp(
     try:
         return judged(
             run(
-                check_spec(a, b, network), out=out, seed=seed, jobs=jobs, progress=progress,
+                check_spec(a, b, network), out=out, seed=seed, jobs=jobs, progress=progress, arguments=arguments,
                 conclude=lambda done: check_conclusion(judged(done)),
             )
         )  # fmt: skip

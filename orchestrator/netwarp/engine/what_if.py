@@ -235,12 +235,13 @@ def what_if(
     out: str | Path | None = None,
     jobs: int | None = None,
     progress: Progress = no_progress,
+    arguments: Sequence[str] = (),
 ) -> WhatIf:
     """Play the largest SCTP association of captures again, then with changed settings of its ends.
 
     paths, merge, packet_filter, captured_at: as of analyze_captures. out: directory for the spec and the runs (default:
-    results/what-if/<time>). Raises SpecError (a change is none), CaptureError (no association that a cell can play),
-    and what `run` raises.
+    results/what-if/<time>). arguments: the words of the command line, for the manifest. Raises SpecError (a change is
+    none), CaptureError (no association that a cell can play), and what `run` raises.
     """
     wanted = read_changes(changes)
     explained = explain_captures(paths, merge=merge, packet_filter=packet_filter, captured_at=captured_at)
@@ -297,7 +298,7 @@ def what_if(
 
     return judged(
         run(
-            written, out=folder / "run", jobs=jobs, progress=progress,
+            written, out=folder / "run", jobs=jobs, progress=progress, arguments=arguments,
             conclude=lambda done: what_if_conclusion(judged(done)),
         )
     )  # fmt: skip

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..core.metrics.catalogue import HEADLINE
 from ..core.numbers import decimals, fixed, scale
+from ..core.types import BACK
 from .html import UNKNOWN as UNKNOWN_OUTCOME
 from .html import file_name
 from .run_data import RunData, heading
@@ -16,9 +17,10 @@ from .style import OUTCOMES
 ROWS_AT_ONCE = 200
 """Rows in the page from the start; the page's script adds the others when the reader scrolls to them."""
 
-MOST_FACTORS = 5
-"""Factors that have a column each in the list."""
+MOST_FACTORS, MOST_COLUMNS, MOST_RESULTS = 5, 8, 4
+"""Factors that have a column each in the list; columns that a screen has room for; results of them."""
 
+GOODPUT = "goodput_bit_s"
 Field = tuple[str, float | None]
 """One field of a row: its text, and the number by which it is sorted (None: by the text)."""
 
@@ -51,8 +53,8 @@ class Listing:
 
 
 def make_listing(data: RunData) -> Listing:
-    """Columns: experiment and repetition if there are several, factors that vary (one column of levels where they are
-    more than MOST_FACTORS: most cells have few of them), the metrics of HEADLINE.
+    """Columns: experiment and repetition if there are several, factors that vary (one column of all levels where there
+    is no room for one each: most cells have few of them), and results.
     """
     factors = [
         factor.name
@@ -62,13 +64,8 @@ def make_listing(data: RunData) -> Listing:
     experiments = {experiment.name: experiment.title for experiment in data.plan.experiments}
     several = len({result.cell.experiment for result in data.cells}) > 1
     repeated = data.plan.repetitions > 1
-    metrics = [
-        name
-        for name in HEADLINE
-        if any(name == metric for (_, metric), value in data.only.items() if value is not None)
-    ]
-    shown = {name: [_shown(data, result.id, name) for result in data.cells] for name in metrics}
-    metrics = [name for name in metrics if any(value is not None for value in shown[name])]
+    shown = _results(data)
+    metrics = list(shown)
     columns: dict[str, tuple[float, str, int]] = {}
     for name in metrics:
         own = data.metrics[name].unit
@@ -78,7 +75,7 @@ def make_listing(data: RunData) -> Listing:
         columns[name] = divisor, unit, decimals(value and value / divisor for value in shown[name])
     # a column is sorted as the spec lists the levels
     order = {(f.name, level.name): float(n) for f in data.plan.factors for n, level in enumerate(f.levels)}
-    one_column = len(factors) > MOST_FACTORS
+    one_column = len(factors) > MOST_FACTORS or several + len(factors) + repeated + len(metrics) > MOST_COLUMNS
     rows = []
     for number, result in enumerate(data.cells):
         cell = result.cell
@@ -90,7 +87,7 @@ def make_listing(data: RunData) -> Listing:
         repetition: list[Field] = [(str(cell.repetition), float(cell.repetition))] if repeated else []
         results: list[Field] = []
         for name in metrics:
-            value = _shown(data, result.id, name)
+            value = shown[name][number]
             divisor, _, places = columns[name]
             whole = data.metrics[name].unit == "packets"
             results.append(("" if value is None else fixed(value / divisor, 0 if whole else places), value))
@@ -105,7 +102,7 @@ def make_listing(data: RunData) -> Listing:
         rows.append(CellRow(result.id, label, result.outcome, result.reason, tuple(fields)))
     of_levels = [*(["experiment"] if several else []), *(data.plan.factor_title(factor) for factor in factors)]
     of_repetition = ["repetition"] if repeated else []
-    of_results = [heading(data.metrics[name].title, columns[name][1]) for name in metrics]
+    of_results = [heading(_title(data, name, of_levels), columns[name][1]) for name in metrics]
     if one_column:
         headings = ["levels", *of_repetition, *of_results, *of_levels]
         first = 1 + repeated
@@ -122,6 +119,42 @@ def make_listing(data: RunData) -> Listing:
     scripts = {result.id: f"{file_name(result.id)}.js" for result in data.cells}
     outcomes = tuple(dict.fromkeys(row.outcome for row in rows))
     return Listing(tuple(headings), tuple(rows), filters, scripts, outcomes, numeric, shown_columns)
+
+
+def _results(data: RunData) -> dict[str, list[float | None]]:
+    """Metric -> a value each cell: those of HEADLINE, then what the spec's tables and figures show, where a cell has
+    one value; of goodput its sum over flows that run together.
+    """
+    wanted = [*HEADLINE, *(output.metric for output in (*data.plan.tables, *data.plan.figures))]
+    there = {metric for (_, metric), value in data.only.items() if value is not None}
+    sums = _sums(data)
+    found: dict[str, list[float | None]] = {}
+    for name in dict.fromkeys(wanted):
+        if name == GOODPUT and sums:
+            found[name] = [sums.get(result.id) for result in data.cells]
+        elif name in there:
+            found[name] = [_shown(data, result.id, name) for result in data.cells]
+    some = [name for name, values in found.items() if any(value is not None for value in values)]
+    return {name: found[name] for name in some[:MOST_RESULTS]}
+
+
+def _sums(data: RunData) -> dict[str, float]:
+    """Cell id -> goodput of all its flows; {} where each cell has one flow, or some flows run at other times than
+    others: then it is no rate.
+    """
+    if any(len({(flow.start_ns, flow.stop_ns) for flow in result.cell.flows}) > 1 for result in data.cells):
+        return {}
+    of: dict[str, list[float]] = {}
+    for (cell_id, flow, metric), value in data.values.items():
+        if metric == GOODPUT and value is not None and not flow.endswith(BACK):
+            of.setdefault(cell_id, []).append(value)
+    return {cell_id: sum(each) for cell_id, each in of.items()} if any(len(each) > 1 for each in of.values()) else {}
+
+
+def _title(data: RunData, name: str, factors: Iterable[str]) -> str:
+    """A result's heading, which no factor beside it has."""
+    title = f"{data.metrics[name].title} of all flows" if name == GOODPUT and _sums(data) else data.metrics[name].title
+    return f"measured {title}" if title in factors else title
 
 
 def _shown(data: RunData, cell_id: str, name: str) -> float | None:

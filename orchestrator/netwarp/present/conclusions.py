@@ -55,6 +55,12 @@ class ClaimGrid:
         shown = {field.verdict for claim in claims for field in self.row(claim)}
         return tuple((name, meaning) for name, meaning in QUALIFIED.items() if name in shown)
 
+    @property
+    def measured(self) -> bool:
+        """Whether a claim that is shown has a number."""
+        claims = (*self.first, *self.rest, *self.causes)
+        return any(value.number for claim in claims for value in claim.own.values)
+
     def row(self, claim: Statement) -> tuple[Field, ...]:
         """A field a column."""
         values = {value.name: value for value in claim.own.values}
@@ -70,6 +76,13 @@ NO_BREAK = "\u00a0"
 SHOWN_FIRST = 6
 """Claims of a run that names no headline."""
 WITHOUT_A_NUMBER = "says so"
+OPEN = ("not tested", "not testable here", "inconclusive")
+"""Verdicts that speak neither for a claim nor against it."""
+NOT_BORNE_OUT = {
+    False: "This run does not bear out the experiment's own summary",
+    True: "This run does not decide all that the experiment's own summary rests on",
+}
+"""Whether what the summary presumes is still open -> the sentence in its place."""
 
 
 def claim_grid(plan: Outputs, claims: Sequence[Statement]) -> ClaimGrid:
@@ -116,18 +129,21 @@ def answer(plan: Outputs, claims: Sequence[Statement], system: str) -> str:
         return next(iter(counts(claims, system)), "")
     verdicts = {test.id: test.verdict for claim in claims for test in claim.tests}
     others = [
-        f"{name}: {verdict_shown(verdicts.get(name, 'not tested'))}"
+        (name, verdicts.get(name, "not tested"))
         for name, verdict in plan.summary.presumes.items()
-        if verdicts.get(name) != verdict
+        if verdicts.get(name, "not tested") != verdict
     ]
     if not others:
         try:
             return filled(plan.summary.text, claims)
         except SpecError as error:  # a number that this run could not measure
-            others = [str(error)]
-    return " ".join(
-        (f"This run does not bear out the experiment's own summary ({', '.join(others)}).", *counts(claims, system)[:1])
-    )
+            return " ".join((f"{NOT_BORNE_OUT[True]} ({error}).", *counts(claims, system)[:1]))
+    said = [
+        f"{NOT_BORNE_OUT[open_yet]} ({', '.join(f'{name}: {verdict_shown(verdict)}' for name, verdict in mine)})."
+        for open_yet in (False, True)
+        if (mine := [(name, verdict) for name, verdict in others if (verdict in OPEN) is open_yet])
+    ]
+    return " ".join((*said, *counts(claims, system)[:1]))
 
 
 def filled(text: str, claims: Sequence[Statement]) -> str:
@@ -169,8 +185,15 @@ def counts(claims: Sequence[Statement], system: str) -> tuple[str, ...]:
         own = [claim for claim in claims if claim.claim_class == name]
         if own:
             words = ("claim", "claims") if name == "own" and not several else (singular, plural)
-            verdicts = verdict_words(Counter(claim.shown for claim in own))
-            sentences.append(f"Of {counted(len(own), *words)}, {verdicts} on {system}.")
+            untested = sum(claim.shown == "not tested" for claim in own)
+            verdicts = verdict_words(Counter(claim.shown for claim in own if claim.shown != "not tested"))
+            of, tested = counted(len(own), *words), counted(len(own) - untested, "was", "were")
+            if not untested:
+                sentences.append(f"Of {of}, {verdicts} on {system}.")
+            elif untested == len(own):
+                sentences.append(f"None of {of} was tested on {system}.")
+            else:
+                sentences.append(f"Of {of}, {tested} tested on {system}: {verdicts}.")
     return tuple(sentences)
 
 

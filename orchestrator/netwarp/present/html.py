@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from hashlib import sha256
 from urllib.parse import quote
 
@@ -10,7 +11,7 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from ..core.numbers import THIN, duration, fixed, given, readable, with_unit
+from ..core.numbers import THIN, duration, fixed, given, readable, speed, with_unit
 from ..core.units import counted
 from .style import OUTCOMES, VERDICTS, verdict_counted, verdict_shown
 
@@ -58,10 +59,12 @@ def environment() -> Environment:
         verdict_shown=verdict_shown,
         grouped=lambda text: re.sub(r"(?<=\d),(?=\d{3}(?!\d))", THIN, text),
         unbroken=lambda text: text.replace("-", "\u2011"),
+        command=shlex.join,
         script_json=lambda value: Markup(script_json(value)),
     )
     templates.globals.update(
         duration=duration,
+        speed=speed,
         with_unit=with_unit,
         counted=counted,
         verdict_counted=verdict_counted,

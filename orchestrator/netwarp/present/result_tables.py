@@ -191,12 +191,8 @@ class Grid:
     conditions: str
     notes: tuple[str, ...] = ()
     """Buffers that may decide its numbers."""
-
-    @property
-    def missing(self) -> str:
-        """The first reason why a place has no number; "" if every place has one."""
-        fields = (field for row in self.rows for field in row if field is not None and field.measured is None)
-        return next((field.note.partition(";")[0] for field in fields if field.note), "")
+    missing: str = ""
+    """The first reason why a place has no number; "" if every place has one."""
 
 
 def make_grid(data: RunData, table: Table) -> Grid | None:
@@ -234,11 +230,24 @@ def make_grid(data: RunData, table: Table) -> Grid | None:
         sources=tuple(
             (source, data.source_title(source), numbers.printed.get(source, "")) for source in numbers.sources
         ),
-        source_heads=tuple(data.source_title(name) if name in table.beside else name for name in numbers.sources),
+        source_heads=tuple(data.source_title(name, short=True) for name in numbers.sources),
         system=data.system,
         conditions=conditions(data, table.where, table.axes),
         notes=_notes(data, numbers.entries),
+        missing=_missing(data, numbers.entries),
     )
+
+
+def _missing(data: RunData, entries: Iterable[Entry]) -> str:
+    """The first reason why a number is missing; "" if none is. Cells by their levels, metrics by title."""
+    note = next((entry.note for entry in entries if entry.value is None and entry.note), "").partition(";")[0]
+    if note:
+        cells = {result.id: result.cell for result in data.cells if result.id in note}
+        for cell_id, cell in cells.items():
+            levels = [data.plan.level_title(name, level) for name, level in cell.factors.items() if level != "-"]
+            note = note.replace(cell_id, ", ".join(levels) or cell.experiment)
+    head, has_no, metric = note.rpartition(" has no ")
+    return f"{head}{has_no}{data.metrics[metric].title}" if has_no and metric in data.metrics else note
 
 
 def _notes(data: RunData, entries: Iterable[Entry]) -> tuple[str, ...]:

@@ -161,10 +161,19 @@ class RunData:
         """True if the seed changes anything in any cell."""
         return any(result.cell.random for result in self.cells)
 
-    def source_title(self, source: str) -> str:
-        """The name of a source of expected numbers, or of a metric that stands beside another."""
-        there = next((known.title or known.name for known in self.plan.sources if known.name == source), None)
-        return there or (self.metrics[source].title if source in self.metrics else source)
+    def source_title(self, source: str, *, short: bool = False) -> str:
+        """The name of a source of expected numbers, or of a metric that stands beside another. short: to head a column:
+        "paper" of the paper, another's title up to its comma where that names no other source.
+        """
+        there = next((known for known in self.plan.sources if known.name == source), None)
+        if there is None:
+            return self.metrics[source].title if source in self.metrics else source
+        papers = [known.name for known in self.plan.sources if known.kind == "paper"]
+        if short and papers == [source]:
+            return "paper"
+        first = (there.title or there.name).partition(",")[0]
+        alone = sum((known.title or known.name).partition(",")[0] == first for known in self.plan.sources) == 1
+        return first if short and alone else there.title or there.name
 
 
 def read_run(run: RunDir, plan: Plan | None = None, units: Mapping[str, str] | None = None) -> RunData:

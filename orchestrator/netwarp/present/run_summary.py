@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..core.numbers import fixed
-from ..core.units import counted, counted_of
+from ..core.units import counted, counted_of, listed
 from ..plan.make import BASE, ROBUSTNESS
 from ..plan.notes import notes
 from ..store.conclusion import tables_digest
 from .claim_blocks import Statement
 from .conclusions import answer, broken_flows, claim_grid, counts, distances, key_numbers, verdict_words
-from .result_tables import Grid
+from .result_tables import Grid, difference
 from .run_data import CellResult, RunData
 from .style import OUTCOMES, VERDICTS
 
@@ -32,12 +32,14 @@ def summarise(data: RunData, grids: Sequence[Grid], claims: Sequence[Statement],
     verdicts = Counter(claim.shown for claim in claims)
     limits = [f"{note[:1].upper()}{note[1:]}." for note in notes(data.plan, data.manifest.backend)]
     question, *parts = _question(data) or ("",)
+    ended_badly = () if data.conclusion is not None else _broken(data)  # a command that concluded has judged them
     return {
         "question": question,
-        "answer": first_sentence(data, claims),
+        "answer": first_sentence(data, claims, grids),
+        "first_grid": first_grid(data, claims, grids),
         "grid": claim_grid(data.plan, claims),
         "conclusion": data.conclusion,
-        "warnings": (*_broken(data), *_cells(data.cells), *_part(data), *_older(data)),
+        "warnings": (*ended_badly, *_cells(data.cells), *_part(data), *_older(data)),
         "trust": _trust(data, checks),
         "columns": _columns(data, claims),
         "counted": (*_claims(data, claims), *filter(None, [distances(claims)]), *_comparisons(data, grids)),
@@ -50,13 +52,46 @@ def summarise(data: RunData, grids: Sequence[Grid], claims: Sequence[Statement],
     }
 
 
-def first_sentence(data: RunData, claims: Sequence[Statement]) -> str:
-    """What the report begins with: what a command concluded from the run, else the answer of its claims, else its key
-    numbers.
+def first_sentence(data: RunData, claims: Sequence[Statement], grids: Sequence[Grid]) -> str:
+    """What the report begins with: what a command concluded from the run, else the answer of its claims, else the
+    comparison that its first table makes, else its key numbers.
     """
     if data.conclusion is not None:
         return data.conclusion.answer
-    return answer(data.plan, claims, data.system) or " ".join(_key(data))
+    grid = first_grid(data, claims, grids)
+    compared = compared_rows(grid) if grid is not None else ""
+    return answer(data.plan, claims, data.system) or compared or " ".join(_key(data))
+
+
+def first_grid(data: RunData, claims: Sequence[Statement], grids: Sequence[Grid]) -> Grid | None:
+    """The table that stands in the summary: the first of a run that nothing else is said of."""
+    return grids[0] if grids and not claims and data.conclusion is None else None
+
+
+SHOWN_COLUMNS = 4
+
+
+def compared_rows(grid: Grid) -> str:
+    """A table of two rows in a sentence: "Goodput of sctp against tcp: +0.2 % at 1 Mbit/s, −1.6 % at 5 Mbit/s."; "" of
+    another table, or of numbers that are uncertain.
+    """
+    fields = [field for row in grid.rows for field in row]
+    values = [field.measured if field is not None else None for field in fields]
+    if len(grid.rows) != 2 or len(grid.row_names) != 1 or any(value is None or value.sure for value in values):
+        return ""
+    exact = [float(value.exact) for value in values if value is not None]
+    first, second = exact[: len(exact) // 2], exact[len(exact) // 2 :]
+    found = [difference(new, old) for old, new in zip(first, second, strict=True)]
+    heads = [" ".join(level for level in head if level) for head in grid.column_heads]
+    said = [(one, f" at {head}" if head else "") for one, head in zip(found, heads, strict=True) if one is not None]
+    if len(said) > SHOWN_COLUMNS:
+        ordered = sorted(said, key=lambda pair: pair[0].ratio or 0.0)
+        low, high = (f"{one.text}{at}" for one, at in (ordered[0], ordered[-1]))
+        words = f"from {low} to {high}"
+    else:
+        words = ", ".join(f"{one.text}{at}" for one, at in said)
+    (old,), (new,) = grid.row_heads
+    return f"{grid.metric[:1].upper()}{grid.metric[1:]} of {new} against {old}: {words}."
 
 
 def _older(data: RunData) -> tuple[str, ...]:
@@ -113,10 +148,26 @@ def _part(data: RunData) -> tuple[str, ...]:
             f"--only {ROBUSTNESS} runs them."
         )
     elif filters:
-        sentences.append(f"This run covers a part of the experiment: {'; '.join(filters)}.")
+        sentences.append(f"This run covers a part of the experiment: {'; '.join(_in_words(data, filters))}.")
     if changed := data.manifest.sets:
         sentences.append(f"The command line changed the spec (titles may not show it): {', '.join(changed)}.")
     return tuple(sentences)
+
+
+def _in_words(data: RunData, filters: Sequence[str]) -> Iterator[str]:
+    """--only and --where with titles: "outages and rtts only", "stack: today"."""
+    only = [one.removeprefix("only ") for one in filters if one.startswith("only ")]
+    if only:
+        yield f"{listed(only)} only"
+    chosen: dict[str, list[str]] = {}
+    for one in filters:
+        factor, is_level, level = one.partition("=")
+        if is_level:
+            chosen.setdefault(factor, []).append(data.plan.level_title(factor, level))
+        elif not one.startswith("only "):
+            yield one
+    for factor, levels in chosen.items():
+        yield f"{data.plan.factor_title(factor)}: {', '.join(levels)}"
 
 
 def _broken(data: RunData) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,15 +20,17 @@ from ..store.environment import Environment
 from ..store.run_dir import read_json
 from ..testbed.layout import make_layout
 from .run_data import RunData
-from .testbed_picture import DrawnFlow, DrawnLink, DrawnNode, draw, svg
-from .varied import property_words
+from .testbed_picture import DrawnFlow, DrawnLink, DrawnNode, draw, draw_tall, svg
+from .varied import NONE, few, property_words
 
 MOST_NETWORKS = 4
+ROOM = 520
+"""For the labels of links in a row, on a screen that is wider than a phone's, in px."""
 HOP = ".hop"
 """The end of the name of a router hop."""
 QUEUES = ("queue_packets", "queue_bytes")
 WHAT = {"rate_bit_s": "rate", "one_way_delay_ns": "one-way delay", "queue_packets": "queue", "queue_bytes": "queue",
-        "aqm": "AQM", "opportunities": "trace"}  # fmt: skip
+        "aqm": "AQM", "opportunities": "trace", "packet_rules": "what happens to single packets"}  # fmt: skip
 """A field of a direction in words, where it follows a factor."""
 
 
@@ -37,15 +40,23 @@ Shape = tuple[tuple[str, ...], tuple[tuple[str, str, str], ...]]
 
 def networks(data: RunData) -> list[dict[str, Any]]:
     """The topologies of the run's cells, the commonest first: title, drawing, and rows of (what, between, how)."""
-    pictures = drawn_testbeds(data.plan, [result.cell for result in data.cells])
-    return [
-        {"title": title, "drawing": svg(draw(testbed.nodes, testbed.links, testbed.flows)), "rows": testbed.rows}
-        for title, testbed in pictures[:MOST_NETWORKS]
-    ]
+    about = data.conclusion.about if data.conclusion is not None else ()
+    called = {each.name.casefold(): each.name for each in about}
+    pictures = drawn_testbeds(data.plan, [result.cell for result in data.cells], called)
+    result = []
+    for title, testbed in pictures[:MOST_NETWORKS]:
+        parts = testbed.nodes, testbed.links, testbed.flows
+        tall = draw_tall(*parts)
+        wide = draw(*parts, ROOM if tall is not None else 0)
+        drawing, narrow = svg(wide), None if tall is None else svg(tall)
+        result.append({"title": title, "drawing": drawing, "narrow": narrow, "rows": testbed.rows})
+    return result
 
 
-def drawn_testbeds(plan: Outputs, cells: Sequence[Cell]) -> list[tuple[str, DrawnTestbed]]:
-    """Each topology of these cells with its title, the commonest first."""
+def drawn_testbeds(
+    plan: Outputs, cells: Sequence[Cell], called: Mapping[str, str] | None = None
+) -> list[tuple[str, DrawnTestbed]]:
+    """Each topology of these cells with its title, the commonest first. called: node -> what the report calls it."""
     groups: dict[Shape, list[Cell]] = {}
     for cell in cells:
         shape = (tuple(node.name for node in cell.nodes), tuple((link.name, link.a, link.b) for link in cell.links))
@@ -54,19 +65,36 @@ def drawn_testbeds(plan: Outputs, cells: Sequence[Cell]) -> list[tuple[str, Draw
     for (nodes, links), mine in sorted(groups.items(), key=lambda group: -len(group[1])):
         title = f"{counted(len(nodes), 'node')}, {counted(len(links), 'link')}"
         title = f"{title} ({counted(len(mine), 'cell')})" if len(groups) > 1 else title
-        result.append((title, _testbed(plan, mine)))
+        result.append((title, _testbed(plan, mine, called or {})))
     return result
 
 
-def level_settings(data: RunData) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
-    """(factor, (level, what it sets) of each level)."""
-    return tuple(
-        (
-            data.plan.factor_title(factor.name),
-            tuple((level.title or level.name, ", ".join(level.sets)) for level in factor.levels),
+@dataclass(frozen=True, slots=True)
+class Varied:
+    """What differs between the cells of a run. factors: (title, its levels here in a row); fixed: the same of those
+    that have one level in all cells; settings: (factor, level, what it sets) of the levels here.
+    """
+
+    factors: tuple[tuple[str, str], ...]
+    fixed: tuple[tuple[str, str], ...]
+    settings: tuple[tuple[str, str, str], ...]
+
+
+def varied(data: RunData) -> Varied:
+    """The factors of a run's cells; levels that no cell has are not of this run."""
+    factors, fixed, settings = [], [], []
+    for factor in data.plan.factors:
+        used = {result.cell.factors.get(factor.name, NONE) for result in data.cells}
+        levels = [level for level in factor.levels if level.name in used]
+        title = data.plan.factor_title(factor.name)
+        if not levels:
+            continue
+        (fixed if len(used) == 1 else factors).append(
+            (title, few([level.title or level.name for level in levels], len(levels)))
         )
-        for factor in data.plan.factors
-    )
+        if len(used) > 1:
+            settings += [(title, level.title or level.name, ", ".join(level.sets)) for level in levels if level.sets]
+    return Varied(tuple(factors), tuple(fixed), tuple(settings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +107,22 @@ class DrawnTestbed:
     rows: tuple[tuple[str, str, str], ...]
 
 
-def _testbed(plan: Outputs, cells: Sequence[Cell]) -> DrawnTestbed:
+MOST_LETTERS = 34
+"""Of what a drawing says in brackets behind a property; the table and "What is varied" have all of it."""
+
+
+def brief(text: str) -> str:
+    """A property without the values in brackets that are too long to be read in a drawing: "queue by sender"."""
+    return re.sub(rf" \([^()]{{{MOST_LETTERS},}}\)", "", text)
+
+
+def _testbed(plan: Outputs, cells: Sequence[Cell], called: Mapping[str, str]) -> DrawnTestbed:
     first = cells[0]
+    kinds = {node.name: node.kind for node in first.nodes}
+
+    def name_of(node: str) -> str:
+        return called.get(node, node)
+
     events = {event.name: event for cell in cells for event in cell.timeline if not event.of_the_link}
     faults = {name: _fault(plan, cells, name) for name in events}
     hops = {name for name in make_layout(first).namespaces if name.endswith(HOP)}
@@ -90,25 +132,36 @@ def _testbed(plan: Outputs, cells: Sequence[Cell]) -> DrawnTestbed:
         there, back = (_properties(plan, cells, number, side) for side in SIDES)
         family = _family(plan, [(cell, cell.links[number].ip_family.title) for cell in cells])
         notes = tuple(_directed(faults[name], event) for name, event in events.items() if event.link == link.name)
-        links.append(
-            DrawnLink(
-                link.name, link.a, link.b, (*family, *there), (*family, *back), notes, f"{link.name}{HOP}" in hops
-            )
-        )
+        hop = f"{link.name}{HOP}" in hops
+        ends = name_of(link.a), name_of(link.b)
+        shaping = () if hop else tuple(name_of(end) for end in (link.a, link.b) if kinds[end] != "host")
+        said = [tuple(map(brief, texts)) for texts in ((*family, *there), (*family, *back), notes)]
+        links.append(DrawnLink(link.name, *ends, *said, hop=hop, shaping=shaping))
         how = ", ".join(there) if there == back else f"there: {', '.join(there)}; back: {', '.join(back)}"
-        rows.append((f"link {link.name}", f"{link.a} \u2013 {link.b}", "; ".join((*family, how))))
+        rows.append((f"link {link.name}", " \u2013 ".join(ends), "; ".join((*family, how))))
     flows = []
     for (sender, receiver, how, notes), names in _flows(plan, cells, events, faults).items():
         word = f"flow{'s' if len(names) > 1 else ''} {listed(names)}"
-        rows.append((word, f"{sender} \u2192 {receiver}", how))
-        flows.append(DrawnFlow(sender, receiver, f"{word}, {sender} \u2192 {receiver}: {how}", notes))
+        way = f"{name_of(sender)} \u2192 {name_of(receiver)}"
+        rows.append((word, way, how))
+        ways = dict.fromkeys(
+            (path.sender_link, path.receiver_link)
+            for cell in cells
+            for flow in cell.flows
+            if flow.name in names
+            for path in flow.paths
+        )
+        text, faulty = f"{word}, {way}: {brief(how)}", tuple(map(brief, notes))
+        flows.append(DrawnFlow(name_of(sender), name_of(receiver), text, faulty, tuple(ways)))
     for name, event in events.items():
         words = (("link", event.link), ("host", event.node), ("flow", event.flow))
         where = ", ".join(f"{word} {place}" for word, place in words if place)
         rows.append((f"fault {name}", where, _directed(faults[name], event)))
     nodes = tuple(
         DrawnNode(
-            node.name, node.kind, tuple(faults[name] for name, event in events.items() if event.node == node.name)
+            name_of(node.name),
+            node.kind,
+            tuple(brief(faults[name]) for name, event in events.items() if event.node == node.name),
         )
         for node in first.nodes
     )

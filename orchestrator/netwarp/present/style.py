@@ -155,6 +155,8 @@ VERDICT_WORDS = {
 """Verdict -> its words: alone, and behind the number of claims that have it, one and several. Nothing else says a
 verdict to a reader; tables and --json keep the verdict's own name.
 """
+UNTESTED = ("not tested", "not testable here")
+"""Verdicts of claims that no test was made of."""
 OUTCOMES = {
     "COMPLETED": ("\u2713", "holds"),
     "INVALID": ("!", "unsure"),

@@ -105,14 +105,14 @@ def _says(level: str, text: str) -> bool:
     )
 
 
-def few(levels: Sequence[str]) -> str:
-    """Levels in a row, their unit once; of many the first and the last."""
+def few(levels: Sequence[str], most: int = MOST_LEVELS) -> str:
+    """Levels in a row, their unit once; of more than `most` the first and the last, or how many they are."""
     units = {level.rpartition(" ")[2] for level in levels}
     numbers = [level.rpartition(" ")[0] for level in levels]
-    unit = ""
-    if len(units) == 1 and all(re.fullmatch(r"[-+]?\d[\d.e-]*", number) for number in numbers):
+    unit, numeric = "", all(re.fullmatch(r"[-+]?\d[\d.e-]*", number) for number in numbers)
+    if len(units) == 1 and numeric:
         unit, levels = f" {units.pop()}", numbers
-    if len(levels) > MOST_LEVELS:
-        return f"{levels[0]} to {levels[-1]}{unit}, {len(levels)} levels"
+    if len(levels) > most:
+        return f"{levels[0]} to {levels[-1]}{unit}, {len(levels)} levels" if unit else f"{len(levels)} levels"
     between = " / " if any(", " in level for level in levels) else ", "
     return f"{between.join(levels)}{unit}"

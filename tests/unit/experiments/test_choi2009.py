@@ -12,7 +12,7 @@ MULTI_FAILOVER = ("", "scripted_switch")
 """The paper's failover; "" for a protocol that has one path."""
 
 
-def test_the_utilisations_that_ns2_gives_again_are_as_many_as_the_readme_says() -> None:
+def test_the_utilizations_that_ns2_gives_again_are_as_many_as_the_readme_says() -> None:
     rows = list(csv.DictReader((FOLDER / "published.csv").read_text().splitlines()))
     printed = [row for row in rows if row["source"] == "paper" and row["metric"] == "paper_utilisation"]
     simulated: dict[tuple[str, ...], set[str]] = {}
@@ -32,7 +32,7 @@ def test_the_utilisations_that_ns2_gives_again_are_as_many_as_the_readme_says() 
         )
 
     said = (
-        f"{equal(ROUND_HALF_UP)} of its {len(printed)} printed utilisations come out to three decimals,"
+        f"{equal(ROUND_HALF_UP)} of its {len(printed)} printed utilizations come out to three decimals,"
         f" {equal(ROUND_HALF_UP, ROUND_HALF_DOWN)} where a half may be rounded either way"
     )
     assert said in (FOLDER / "README.md").read_text()

@@ -27,7 +27,7 @@ SCRIPTS = {
 }  # fmt: skip
 PARTS = {
     "index": ("index", "summary", "conclusion", "setup", "answers", "claims", "counts", "figures", "tables",
-              "schedules", "events", "explore", "cells", "run", "parts"),
+              "grid_block", "schedules", "events", "explore", "cells", "run", "parts"),
 }  # fmt: skip
 
 

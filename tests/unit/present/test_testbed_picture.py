@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 from netwarp.present.setup import DrawnTestbed, drawn_testbeds
-from netwarp.present.testbed_picture import Box, DrawnFlow, DrawnLink, DrawnNode, Picture, draw, svg
+from netwarp.present.testbed_picture import Box, DrawnFlow, DrawnLink, DrawnNode, Picture, draw, draw_tall, svg
 from support.checkout import ROOT
 from support.specs import BASE, plan_of
 
+PHONE = 390 - 48
+"""The width of a phone's page, in px."""
 SHARE = 0.01
 """Of a px: two boxes may share an edge."""
 TEXTS = st.lists(
@@ -126,6 +128,8 @@ def faults(picture: Picture) -> list[str]:
 def test_nothing_overlaps_and_all_is_in_view(made: tuple[list[DrawnNode], list[DrawnLink], list[DrawnFlow]]) -> None:
     picture = draw(*made)
     assert faults(picture) == []
+    tall = draw_tall(*made)
+    assert tall is None or (faults(tall) == [] and tall.width <= PHONE)
     root = ElementTree.fromstring(str(svg(picture, alone=True)))
     assert root.attrib["viewBox"] == f"0 0 {round(picture.width, 1)} {round(picture.height, 1)}"
 
@@ -136,9 +140,13 @@ def test_every_link_and_property_is_there(made: tuple[list[DrawnNode], list[Draw
     text = " ".join(label.text for label in draw(nodes, links, flows).labels).replace("\u00a0", " ")
     squeezed = re.sub(r"[\s,]", "", text)
     hidden = re.search(r"\(\d+ hosts\)", text) is not None
+    tall = draw_tall(nodes, links, flows)
+    also = squeezed if tall is None else re.sub(r"[\s,]", "", " ".join(label.text for label in tall.labels))
+    also = also.replace("\u00a0", "")
     for link in links:
         for words in () if hidden else (link.name, *link.there, *link.back, *link.notes):
             assert re.sub(r"[\s,]", "", words) in squeezed
+            assert re.sub(r"[\s,]", "", words) in also
 
 
 def test_many_leaves_that_are_alike_are_one() -> None:

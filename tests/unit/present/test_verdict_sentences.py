@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import re
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from netwarp.present.claim_blocks import Statement, statements
 from netwarp.present.conclusions import Field, answer, claim_grid, counts, distances, filled
 from netwarp.present.pages.build import make_report
 from netwarp.present.run_data import read_run
-from netwarp.present.setup import level_settings, networks
+from netwarp.present.setup import networks, varied
+from netwarp.present.style import IN_FEW, IN_OVERLAP, VERDICTS, verdict_shown
 from netwarp.store.run_dir import RunDir
 from support.report_kit import RATE_BIT_S, goodput, plan_of, spec_text, write_run
 
@@ -124,9 +126,32 @@ def test_the_answer_has_the_numbers_of_its_claims(run: RunDir, said: tuple[State
     assert answer(replace(plan, summary=None), said, "Linux 6.12") == counts(said, "Linux 6.12")[0]
     assert plan.summary is not None
     other = replace(plan, summary=replace(plan.summary, presumes={"C2": "does not hold"}))
-    assert "(C2: holds). Of 2 conclusions" in answer(other, said, "Linux 6.12")
+    assert "does not bear out the experiment's own summary (C2: holds). Of 2 conclusions" in answer(
+        other, said, "Linux 6.12"
+    )
     without = replace(plan, summary=replace(plan.summary, text="{C2.simulator}"))
     assert "no such number" in answer(without, said, "Linux 6.12")
+
+
+@pytest.mark.parametrize("verdict", [name for name in VERDICTS if name not in ("holds", IN_FEW, IN_OVERLAP)])
+def test_only_what_was_decided_otherwise_speaks_against_the_summary(
+    run: RunDir, said: tuple[Statement, ...], verdict: str
+) -> None:
+    """What was not tested, cannot be, or is still undecided bears nothing out, and refutes nothing."""
+    plan = read_run(run).plan
+    assert plan.summary is not None
+    plan = replace(plan, summary=replace(plan.summary, presumes={"C2": "holds", "C9": "holds"}))
+    claims = tuple(
+        dataclasses.replace(one, tests=(dataclasses.replace(one.own, verdict=verdict), *one.tests[1:]))
+        for one in said
+        if one.id == "C2"
+    )
+    text = answer(plan, claims, "Linux 6.12")
+    decided = verdict in ("does not hold", "its own source refutes it")
+    assert ("does not bear out" in text) == decided
+    assert "does not decide all that the experiment's own summary rests on (" in text
+    assert f"C2: {verdict_shown(verdict)}" in text
+    assert "C9: not tested)" in text
 
 
 @pytest.mark.parametrize(
@@ -259,14 +284,23 @@ def test_the_set_up_has_every_link_flow_and_fault(run: RunDir) -> None:
     assert "p1 from a to b; p2 from a to b" in drawing, "in words, for who cannot see it"
 
 
-def test_the_set_up_says_what_each_level_sets(run: RunDir) -> None:
-    settings = dict(level_settings(read_run(run)))
-    variants = dict(settings["variant"])
-    assert "flow.ftp.protocol = sctp" in variants["SCTP, two paths"]
+def test_the_set_up_says_what_each_level_of_the_run_sets(run: RunDir) -> None:
+    """Levels that no cell has are not of this run."""
+    data = read_run(run)
+    found = varied(data)
+    settings = {(factor, level): sets for factor, level, sets in found.settings}
+    assert "flow.ftp.protocol = sctp" in settings["variant", "SCTP, two paths"]
     page = (run.report / "index.html").read_text()
-    for levels in settings.values():
-        for title, _ in levels:
-            assert title in page
+    for _, levels in found.factors:
+        assert levels in page
+    assert dict(found.factors)["length of the outage"] == "0, 5, 10, 20 s"
+    outages = data.plan.factors[0]
+    assert outages.name == "outage"
+    some = tuple(cell for cell in data.plan.cells if cell.factors["outage"] in ("5 s", "10 s"))
+    part = varied(read_run(run, replace(data.plan, cells=some)))
+    assert dict(part.factors)["length of the outage"] == "5, 10 s"
+    one = tuple(cell for cell in some if cell.factors["outage"] == "5 s")
+    assert dict(varied(read_run(run, replace(data.plan, cells=one))).fixed)["length of the outage"] == "5 s"
 
 
 def test_claims_csv_has_a_column_for_each(run: RunDir) -> None:

@@ -234,7 +234,7 @@ def test_claims_csv(tmp_path: Path) -> None:
 
 
 def fed_with(source: str) -> dict[str, Judged]:
-    """choi2009's claims over the numbers of one source; throughput is utilisation times rate where none is printed."""
+    """choi2009's claims over the numbers of one source; throughput is utilization times rate where none is printed."""
     plan = make_plan(load_spec("choi2009"), repetitions=1)
     plan = replace(plan, cells=tuple(replace(cell, random=False) for cell in plan.cells))  # printed numbers are
     printed = [one for one in plan.expected if one.source == source]

@@ -29,8 +29,8 @@ from ..result_tables import make_grid
 from ..run_data import GROUP_ORDER, RunData, read_run
 from ..run_summary import Checks, summarise
 from ..schedule_maps import make_schedules
-from ..setup import level_settings, networks, run_notes
-from ..style import OUTCOMES, VERDICTS, Look, look, swatch, variant_css
+from ..setup import networks, run_notes, varied
+from ..style import OUTCOMES, UNTESTED, VERDICTS, Look, look, swatch, variant_css
 from ..stylesheets import stylesheet
 from .calibration import write_calibration_page
 from .cell_page import cell_view
@@ -94,8 +94,9 @@ def _write(data: RunData, folder: Path) -> None:
         answers=answer_words(data),
         networks=networks(data),
         machine_notes=run_notes(data),
-        factors=level_settings(data),
+        varied=varied(data),
         verdict_names=list(VERDICTS),
+        untested_verdicts=UNTESTED,
         grids=grids,
         figures=[(figure, _write_files(figure, looks, figures)) for figure in described],
         events=events,

@@ -5,6 +5,7 @@
 (function () {
   const form = document.getElementById("claim-filters");
   if (!form) return;
+  const UNTESTED = ["not tested", "not testable here"]; // as present/style.py
   const blocks = [...document.querySelectorAll("table.claims > tbody")].map((body) => ({
     body, verdict: body.dataset.verdict, text: body.textContent.toLowerCase(),
   }));
@@ -16,7 +17,7 @@
     const mixed = [...form.elements.verdict.options].some((option) => option.value === "all");
     let shown = 0;
     for (const { body, verdict: own, text } of blocks) {
-      const fits = (verdict === "all" || own === verdict || (verdict === "" && (!mixed || own !== "not tested"))) && words.every((word) => text.includes(word));
+      const fits = (verdict === "all" || own === verdict || (verdict === "" && (!mixed || !UNTESTED.includes(own)))) && words.every((word) => text.includes(word));
       body.classList.toggle("claims-off", !fits);
       shown += fits;
     }
