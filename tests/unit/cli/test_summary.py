@@ -152,7 +152,7 @@ def test_claims_of_a_run_without_a_paper_are_said_with_their_numbers(
 
 def test_the_first_reason_for_a_missing_number_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = " ".join(summary_of(made(tmp_path), capsys).split())
-    assert re.search(r"-: 0 s, TCP has no first new data sent on another path", said)
+    assert re.search(r"-: 0 s, TCP has no first new data sent, other path", said)
     assert "column note" not in said
 
 
