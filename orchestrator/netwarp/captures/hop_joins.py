@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import latest
 from .native import Bools, Floats, Ints, Rows
 
 NOWHERE = -1
@@ -26,12 +25,14 @@ class PacketMatches:
     again: int
 
 
-def match_packets(before: Rows, after: Rows) -> PacketMatches:
+def match_packets(before: Rows, after: Rows, least_ns: Ints | None = None) -> PacketMatches:
     """Match rows of `identities`. Both must be sorted by time and hold one direction of one path.
 
     A transport may send equal packets twice, so fingerprints need not be unique. If both captures have a fingerprint
     equally often, the rows are paired in order. Otherwise each row of the second capture is paired with the latest row
-    of the first that can have arrived by then, given the shortest delay of all packets with a unique fingerprint.
+    of the first that can have arrived by then: that was sent at least `least_ns` (one value a row; None: the shortest
+    delay of the other packets) before it and, if all other packets came in order, before each of them that came later.
+    If there are more copies behind than before, each row of the first is paired with the earliest that can be it.
     """
     place = np.full(len(before), NOWHERE, dtype=np.int64)
     if not len(before) or not len(after):
@@ -46,13 +47,84 @@ def match_packets(before: Rows, after: Rows) -> PacketMatches:
     rows_here, rows_there = np.flatnonzero(unlike[here]), np.flatnonzero(unlike[there])
     if not len(rows_here):
         return PacketMatches(place, 0, 0)
-    paired = place != NOWHERE
-    delays = after["time_ns"][place[paired]] - before["time_ns"][paired]
-    shortest = int(delays.min()) if len(delays) else 0
-    taken = _pair_by_time(place, here, there, rows_here, rows_there, before, after, shortest)
+    ready_ns = before["time_ns"] + (_least_delays_ns(before, after, place) if least_ns is None else least_ns)
+    followed_by = _first_sent_of_those_behind(place, len(after))
+    sent, came = (_by_group(rows, numbers[rows]) for rows, numbers in ((rows_here, here), (rows_there, there)))
+    taken = 0
+    for number, rows in sent.items():
+        times = after["time_ns"][came[number]].tolist()
+        pairs = _pairs(rows, ready_ns[rows].tolist(), came[number], times, followed_by[came[number]].tolist())
+        for row, other in pairs:
+            place[row] = other
+        taken += len(pairs)
     return PacketMatches(
         place, len(rows_here), int(np.maximum(many_there - many_here, 0)[unlike].sum()) if taken else 0
     )
+
+
+def _by_group(rows: Ints, groups: Ints) -> dict[int, list[int]]:
+    """Group -> its rows, ascending."""
+    found: dict[int, list[int]] = {}
+    for row, number in zip(rows.tolist(), groups.tolist(), strict=True):
+        found.setdefault(number, []).append(row)
+    return found
+
+
+def _pairs(
+    rows: list[int], ready: list[int], others: list[int], times: list[int], followed_by: list[int]
+) -> list[tuple[int, int]]:
+    """The pairs of one group: (row before, row after). Both kinds of rows are ascending."""
+    pairs = []
+    if len(others) > len(rows):
+        at = 0
+        for row, earliest in zip(rows, ready, strict=True):
+            while at < len(others) and times[at] < earliest:
+                at += 1
+            if at < len(others):
+                pairs.append((row, others[at]))
+                at += 1
+        return pairs
+    at = len(rows) - 1
+    for other, time, bound in zip(reversed(others), reversed(times), reversed(followed_by), strict=True):
+        while at >= 0 and (ready[at] > time or rows[at] >= bound):
+            at -= 1
+        if at >= 0:
+            pairs.append((rows[at], other))
+            at -= 1
+    return pairs
+
+
+def _least_delays_ns(before: Rows, after: Rows, place: Ints) -> Ints:
+    """The least delay of each row before: the shortest of all that are paired, and less for shorter packets, by what
+    the delays of the shortest and of the longest ones tell of the time that a byte takes.
+    """
+    paired = np.flatnonzero(place != NOWHERE)
+    if not len(paired):
+        return np.zeros(len(before), dtype=np.int64)
+    delays = after["time_ns"][place[paired]].astype(np.int64) - before["time_ns"][paired].astype(np.int64)
+    sizes = before["ip_bytes"].astype(np.int64)
+    known = sizes[paired]
+    short, long = int(known.min()), int(known.max())
+    of_a_byte = 0.0
+    if long > short:
+        of_a_byte = max(0.0, float(delays[known == long].min() - delays[known == short].min()) / (long - short))
+    fastest = int(delays.argmin())
+    shorter = np.maximum(int(known[fastest]) - sizes, 0)
+    least: Ints = int(delays[fastest]) - np.ceil(shorter * of_a_byte).astype(np.int64)
+    return least
+
+
+def _first_sent_of_those_behind(place: Ints, arrivals: int) -> Ints:
+    """For each row after: the first row before of all paired ones that came later; if the paired ones came out of order
+    anywhere, a row that is none.
+    """
+    paired = np.flatnonzero(place != NOWHERE)
+    nothing = np.full(arrivals, len(place), dtype=np.int64)
+    if (np.diff(place[paired]) < 0).any():
+        return nothing
+    nothing[place[paired]] = paired
+    first: Ints = np.minimum.accumulate(nothing[::-1])[::-1]
+    return first
 
 
 def _pair_in_order(place: Ints, here: Ints, there: Ints, rows: Ints) -> None:
@@ -61,25 +133,6 @@ def _pair_in_order(place: Ints, here: Ints, there: Ints, rows: Ints) -> None:
     in_groups[here[rows]] = True
     other = np.flatnonzero(in_groups[there])
     place[rows[np.argsort(here[rows], kind="stable")]] = other[np.argsort(there[other], kind="stable")]
-
-
-def _pair_by_time(
-    place: Ints, here: Ints, there: Ints, rows: Ints, others: Ints, before: Rows, after: Rows, shortest: int
-) -> int:
-    """Pair each of `others` with the last row of its group that was sent at least `shortest` before it; each row is
-    taken once, by the first that claims it.
-    """
-    time = np.concatenate([before["time_ns"][rows], after["time_ns"][others] - shortest])
-    group = np.concatenate([here[rows], there[others]])
-    is_other = np.arange(len(time)) >= len(rows)
-    order = np.lexsort((is_other, time, group))
-    last = latest(~is_other[order])
-    arrivals = np.flatnonzero(is_other[order] & (last >= 0))
-    arrivals = arrivals[group[order[last[arrivals]]] == group[order[arrivals]]]
-    candidate, other = order[last[arrivals]], order[arrivals] - len(rows)
-    candidate, first = np.unique(candidate, return_index=True)
-    place[rows[candidate]] = others[other[first]]
-    return len(candidate)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,12 +198,12 @@ class Hop:
 
 def make_hop(
     source: str, destination: str, before_name: str, after_name: str,
-    before: Rows, after: Rows, *, span: tuple[int, int], t0_ns: int,
+    before: Rows, after: Rows, *, span: tuple[int, int], t0_ns: int, least_ns: Ints | None = None,
 ) -> Hop:  # fmt: skip
     """Compute a hop. before, after: rows of `identities`, sorted by time. span: (from, to) in ns during which `after`
-    certainly captured.
+    certainly captured. least_ns: the least delay of each row, where it is known.
     """
-    matches = match_packets(before, after)
+    matches = match_packets(before, after, least_ns)
     there = matches.place != NOWHERE
     sent_ns = before["time_ns"]
     delay_ns = after["time_ns"][matches.place[there]] - sent_ns[there]

@@ -20,6 +20,7 @@ from types import MappingProxyType
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace as replaced
 
 from ..captures.capture import read_captures
 from ..captures.hop_joins import make_hop
@@ -40,6 +41,8 @@ FOREVER_NS = 1 << 62
 WIDEST_JITTERS = 4.0
 """Of a distribution's table (testbed/netem.py: LIMITS)."""
 LONGEST_PACKET_BYTES = 65_549
+GRAIN_NS = 2_000
+"""A hop may be so much faster than its shape: the grain of times."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -212,8 +215,12 @@ class PassageReader:
         near, far = (self._rows(end, flow, path, back) for end in (before, after))
         if near is None or far is None or not hops:
             return
-        hop = make_hop("", "", "", "", near, far, span=(0, FOREVER_NS), t0_ns=self._t0_ns)
         over_links = [self._shapes[each.link, each.direction] for each in hops]
+        least_s = sum((least_delay_s(each, near["ip_bytes"]) for each in over_links), np.zeros(len(near)))
+        least_ns = (least_s * 1e9).astype(np.int64) - len(hops) * GRAIN_NS
+        hop = make_hop(
+            "", "", "", "", near, far, span=(0, FOREVER_NS), t0_ns=self._t0_ns, least_ns=least_ns
+        )  # fmt: skip
         nothing = np.zeros(len(hop.packet_s))
         idle_s = sum((delay_without_queue_s(each, hop.packet_s, hop.packet_bytes) for each in over_links), nothing)
         at_once_s = sum((sent_at_once_s(each, hop.packet_s, hop.packet_bytes) for each in over_links), nothing)
@@ -329,10 +336,20 @@ def delay_without_queue_s(shapes: Shapes, came_s: Floats, ip_bytes: Ints) -> Flo
     return delay_s
 
 
+def least_delay_s(shapes: Shapes, ip_bytes: Ints) -> Floats:
+    """The time that packets of these sizes take over a direction at least, whenever they come."""
+    times = []
+    for _, shape in shapes:
+        at_once = shape.token_bucket or shape.slots is not msgspec.UNSET
+        sending = replaced(shape, rate_bit_s=None) if at_once else shape
+        times.append(idle_delay_s(replaced(sending, one_way_delay_ns=delays_ns(shape)[0]), ip_bytes))
+    return functools.reduce(np.minimum, times)
+
+
 def sent_at_once_s(shapes: Shapes, came_s: Floats, ip_bytes: Ints) -> Floats:
     """The part of that time that a full token bucket saves: the sending time of each packet."""
     buckets = [(at_ns, shape if shape.token_bucket else LinkImpairment()) for at_ns, shape in shapes]
-    without = [(at_ns, msgspec.structs.replace(shape, one_way_delay_ns=0)) for at_ns, shape in buckets]
+    without = [(at_ns, replaced(shape, one_way_delay_ns=0)) for at_ns, shape in buckets]
     return delay_without_queue_s(without, came_s, ip_bytes)
 
 

@@ -18,6 +18,8 @@ from .packets import Packet
 Json = dict[str, Any]
 S = 1e9
 ETHERNET = 14
+GRAIN = 2000
+"""Of times, in ns."""
 
 
 @dataclass
@@ -38,32 +40,61 @@ def passages(
     before: dict[bytes, list[Packet]] = defaultdict(list)
     for packet in near:
         before[packet.mark].append(packet)
-    behind: dict[bytes, list[int]] = defaultdict(list)
-    for packet in far:
-        behind[packet.mark].append(packet.t)
-    found = []
+    behind: dict[bytes, list[tuple[int, int]]] = defaultdict(list)
+    for place, packet in enumerate(sorted(far, key=lambda each: each.t)):
+        behind[packet.mark].append((place, packet.t))
+    pairs: dict[bytes, dict[int, int]] = {}
+    known: list[tuple[int, int]] = []
+    """(Place behind, time before) of packets that no other resembles, or that all came."""
     for mark, sent in before.items():
-        arrivals = dict[int, int]()
-        taken: set[int] = set()
-        for t in sorted(behind.get(mark, ())):  # of equal packets (IPv6 numbers none) the latest that can have come
-            able = [
-                n for n, packet in enumerate(sent) if n not in taken and packet.t + _least(files, hops, packet) <= t
-            ]
-            place = (able[-1] if len(behind[mark]) < len(sent) else able[0]) if able else None
-            if place is not None:
-                taken.add(place)
-                arrivals[place] = t
-        found += [_passage(files, packet, arrivals.get(n), hops) for n, packet in enumerate(sent)]
-    return sorted(found, key=lambda passage: passage.came)
+        came = behind.get(mark, [])
+        if len(came) == len(sent):
+            pairs[mark] = {n: t for n, (_, t) in enumerate(came)}
+            known += [(place, packet.t) for (place, _), packet in zip(came, sent, strict=True)]
+    known.sort()
+    in_order = all(one <= other for (_, one), (_, other) in itertools.pairwise(known))
+    for mark, sent in before.items():
+        if mark not in pairs:
+            last = known if in_order else []
+            pairs[mark] = _equal_packets(files, hops, sent, behind.get(mark, []), last)
+    return sorted(
+        (_passage(files, packet, pairs[mark].get(n), hops) for mark, sent in before.items()
+         for n, packet in enumerate(sent)),
+        key=lambda passage: passage.came,
+    )  # fmt: skip
+
+
+def _equal_packets(
+    files: CellFiles, hops: Sequence[tuple[str, str]], sent: list[Packet], came: list[tuple[int, int]],
+    others: list[tuple[int, int]],
+) -> dict[int, int]:  # fmt: skip
+    """Packets that nothing tells apart (IPv6 has no identification): number of each that came -> when. The last that
+    came is the last that can be it: neither too late for the least delay, nor after another packet that it preceded.
+    """
+    found: dict[int, int] = {}
+    ready = [packet.t + _least(files, hops, packet) - GRAIN * len(hops) for packet in sent]
+    free = list(range(len(sent)))
+    for place, t in reversed(came):
+        bound = min((before for behind, before in others if behind > place), default=None)
+        able = [n for n in free if ready[n] <= t and (bound is None or sent[n].t <= bound)]
+        if able:
+            found[able[-1]] = t
+            free = [n for n in free if n < able[-1]]
+    return found
 
 
 def _least(files: CellFiles, hops: Sequence[tuple[str, str]], packet: Packet) -> int:
-    """The least time that a packet takes, in ns, with any jitter at its best."""
-    total = 0
+    """The least time that a packet takes, in ns, whatever the links do meanwhile, with any jitter at its best."""
+    total = 0.0
     for hop in hops:
-        shape = _shape(files, hop, packet)
-        total += max(0, shape["one_way_delay_ns"] - 4 * shape["jitter_ns"]) if not shape["reorder_ratio"] else 0
-    return total
+        times = []
+        for _, shape in files.shapes(*hop):
+            spread = shape["jitter_ns"] * (1 if shape["distribution"] == "uniform" else 4)
+            delay = 0 if shape["reorder_ratio"] else max(0, shape["one_way_delay_ns"] - spread)
+            sending = 0.0 if shape.get("slots") or _is_bucket(shape) else _sending_s(shape, packet.ip_bytes)
+            times.append(delay + sending * S)
+        total += min(times)
+    return int(total)
 
 
 def _passage(files: CellFiles, packet: Packet, arrived: int | None, hops: Sequence[tuple[str, str]]) -> Passage:
@@ -77,9 +108,13 @@ def _passage(files: CellFiles, packet: Packet, arrived: int | None, hops: Sequen
 
 def _bucket_s(files: CellFiles, hop: tuple[str, str], packet: Packet) -> float:
     shape = _shape(files, hop, packet)
+    return _sending_s(shape, packet.ip_bytes) if _is_bucket(shape) else 0.0
+
+
+def _is_bucket(shape: Json) -> bool:
+    """tbf makes the rate: of a burst, of a queue in bytes, below an AQM other than cake."""
     aqm = shape.get("aqm")
-    bucket = "burst_bytes" in shape or (shape.get("queue_bytes") is not None if aqm is None else aqm["kind"] != "cake")
-    return idle_of(shape | {"one_way_delay_ns": 0}, packet.ip_bytes) if bucket else 0.0
+    return "burst_bytes" in shape or (shape.get("queue_bytes") is not None if aqm is None else aqm["kind"] != "cake")
 
 
 def _idle_s(files: CellFiles, hop: tuple[str, str], packet: Packet) -> float:
@@ -93,11 +128,14 @@ def _shape(files: CellFiles, hop: tuple[str, str], packet: Packet) -> Json:
 
 def idle_of(shape: Json, ip_bytes: int) -> float:
     """What an idle link takes for a packet: one-way delay and sending time."""
-    sending = 0.0
-    if shape.get("rate_bit_s"):
-        header = ETHERNET if shape["layer"] == "ethernet" else 0
-        sending = (ip_bytes + header) * 8 / float(shape["rate_bit_s"])
-    return float(shape["one_way_delay_ns"]) / S + sending
+    return float(shape["one_way_delay_ns"]) / S + _sending_s(shape, ip_bytes)
+
+
+def _sending_s(shape: Json, ip_bytes: int) -> float:
+    if not shape.get("rate_bit_s"):
+        return 0.0
+    header = ETHERNET if shape["layer"] == "ethernet" else 0
+    return (ip_bytes + header) * 8 / float(shape["rate_bit_s"])
 
 
 def share(values: Sequence[float], part: float) -> float | None:

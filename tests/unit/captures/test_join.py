@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from netwarp.captures import Join, join_captures
+from netwarp.captures.hop_joins import NOWHERE, match_packets
 from netwarp.core.errors import CaptureError, SpecError
 from netwarp.engine.captures import analyze_captures
 from scapy.layers.inet import IP, TCP, UDP
@@ -157,6 +158,48 @@ def test_equal_packets_are_distinguished_by_time(tmp_path: Path) -> None:
     assert (hop.packets, hop.lost_packets, hop.by_time_packets) == (21, 1, 4)
     assert hop.packet_s[np.isnan(hop.packet_delay_s)].tolist() == pytest.approx([0.003])
     assert hop.delay_max_s == pytest.approx(0.010)
+
+
+MATCHED = np.dtype([("fingerprint", "u8"), ("time_ns", "i8"), ("ip_bytes", "u4")])
+
+
+def matched(
+    sent: list[tuple[int, int, int]], came: list[tuple[int, int, int]], least_ns: list[int] | None = None
+) -> list[int]:
+    """Packets of (fingerprint, time in us, IP bytes) at two points: for each of the first its place in the second."""
+    here, there = (np.array([(mark, t * 1000, size) for mark, t, size in rows], MATCHED) for rows in (sent, came))
+    return match_packets(here, there, None if least_ns is None else np.array(least_ns)).place.tolist()
+
+
+def test_an_equal_packet_may_be_faster_than_every_longer_one() -> None:
+    """Two equal resets of 40 bytes, the first of them lost: no other packet is so short, so none takes so little time."""
+    sent = [(1, 0, 60), (2, 1000, 1500), (9, 5000, 40), (9, 9000, 40)]
+    came = [(1, 160, 60), (2, 2600, 1500), (9, 9140, 40)]
+    assert matched(sent, came) == [0, 1, NOWHERE, 2]
+    assert matched(sent, came, [160_000, 1_600_000, 140_000, 140_000]) == [0, 1, NOWHERE, 2]
+    assert matched(sent, came, [160_000, 1_600_000, 141_000, 141_000]) == [0, 1, 2, NOWHERE]
+
+
+def test_each_equal_packet_that_came_is_one_of_those_sent() -> None:
+    """The latest that can have come is the same of two that came: the other one came too."""
+    sent = [(1, 0, 40), (9, 1000, 40), (9, 2000, 40), (9, 3000, 40)]
+    assert matched(sent, [(1, 100, 40), (9, 5000, 40), (9, 5001, 40)]) == [0, NOWHERE, 1, 2]
+    assert matched(sent, [(1, 100, 40), (9, 1100, 40), (9, 2100, 40)]) == [0, 1, 2, NOWHERE]
+
+
+def test_equal_packets_keep_the_order_of_the_others_where_these_do() -> None:
+    """A packet that was sent between two equal ones waited for as long: what came before it was sent before it."""
+    sent = [(1, 0, 40), (9, 1000, 40), (2, 2000, 40), (9, 3000, 40), (3, 4000, 40)]
+    came = [(1, 100, 40), (9, 8000, 40), (2, 8001, 40), (3, 8002, 40)]
+    assert matched(sent, came) == [0, 1, 2, NOWHERE, 3]
+    overtaken = [(1, 100, 40), (9, 8000, 40), (3, 8001, 40), (2, 8002, 40)]
+    assert matched(sent, overtaken) == [0, NOWHERE, 3, 1, 2]
+
+
+def test_copies_of_equal_packets() -> None:
+    """More came than were sent: each that was sent is the first that came after it."""
+    sent = [(1, 0, 40), (9, 1000, 40), (9, 5000, 40)]
+    assert matched(sent, [(1, 100, 40), (9, 1100, 40), (9, 1101, 40), (9, 5100, 40)]) == [0, 1, 3]
 
 
 def test_a_packet_duplicated_on_the_way(tmp_path: Path) -> None:
