@@ -2,7 +2,7 @@
 # the same sources as a sanitised program that reads files (tests), and `make -C apps fuzz-analyzer` (clang).
 ANALYZER_LIBS := -lzstd -lz -llzma -lbz2 -llz4
 ANALYZER_CORE := analyzer/stream.c analyzer/unpack.c analyzer/filter.c analyzer/capture_file.c analyzer/pcap.c analyzer/pcapng.c analyzer/formats.c analyzer/reader.c analyzer/table.c analyzer/map.c analyzer/ranges.c analyzer/wireless.c analyzer/link.c analyzer/tunnel.c analyzer/decode.c analyzer/fragment.c analyzer/checksum.c \
-	analyzer/flow.c analyzer/identity.c analyzer/datagrams.c analyzer/quic.c analyzer/copies.c analyzer/icmp.c analyzer/mappings.c analyzer/mptcp.c analyzer/opening.c analyzer/tcp.c analyzer/association.c analyzer/sctp.c analyzer/sorted.c analyzer/source.c analyzer/analyzer.c
+	analyzer/flow.c analyzer/identity.c analyzer/datagrams.c analyzer/quic.c analyzer/copies.c analyzer/icmp.c analyzer/mappings.c analyzer/mptcp.c analyzer/sha256.c analyzer/opening.c analyzer/tcp.c analyzer/association.c analyzer/sctp.c analyzer/sorted.c analyzer/source.c analyzer/analyzer.c
 LIBRARIES += libnetwarp_analyzer.so
 libnetwarp_analyzer.so_SRC := $(ANALYZER_CORE)
 libnetwarp_analyzer.so_LIBS := $(ANALYZER_LIBS)

@@ -5,6 +5,7 @@
 #include "mappings.h"
 #include "mptcp.h"
 #include "opening.h"
+#include "sha256.h"
 
 enum { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16 };
 enum { TCP_HEADER = 20, SHIFT_MAX = 14 };
@@ -21,6 +22,7 @@ enum {
 enum { MP_CAPABLE = 0, MP_JOIN = 1, DSS = 2 };
 /* Connections of the same ports that a segment may still be of */
 enum { MOST_BEFORE = 4 };
+enum { CAPABLE_WITH_DATA = 22 };
 enum { DSS_ACK = 1, DSS_ACK_64 = 2, DSS_MAP = 4, DSS_DSN_64 = 8, DSS_FIN = 16 };
 
 struct options {
@@ -66,6 +68,16 @@ static void read_dss(struct options *o, const uint8_t *at, uint8_t length)
 		o->map_bytes--;
 }
 
+/* RFC 8684 3.1: the initiator's first data are mapped by its key: [flags, both keys, length [checksum]] */
+static void read_capable(struct options *o, const uint8_t *at, uint8_t length)
+{
+	if ((at[2] & 15) == 0 || (length != CAPABLE_WITH_DATA && length != CAPABLE_WITH_DATA + 2))
+		return; /* version 0 has no data beside the keys */
+	o->map_dsn = sha256_last64(get_be64(at + 4)) + 1;
+	o->map_seq = 1;
+	o->map_bytes = get_be16(at + 20);
+}
+
 static void read_options(struct options *o, const uint8_t *at, uint32_t bytes)
 {
 	while (bytes) {
@@ -105,6 +117,8 @@ static void read_options(struct options *o, const uint8_t *at, uint32_t bytes)
 			o->subflow |= at[2] >> 4 == MP_CAPABLE || at[2] >> 4 == MP_JOIN;
 			if (at[2] >> 4 == DSS && length >= 4)
 				read_dss(o, at, length);
+			if (at[2] >> 4 == MP_CAPABLE)
+				read_capable(o, at, length);
 		}
 		at += length;
 		bytes -= length;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import socket
+import struct
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -217,6 +218,18 @@ def test_the_first_segment_sent_again_with_a_mapping_is_not_new(tmp_path: Path) 
     packets = [*opened(), segment(1, 100, capable(*KEYS)), sent(100, 101, 1), sent(0, 1, 1)]
     (found,) = analyze(tmp_path, packets)
     assert (found.totals["new_bytes"], found.totals["payload_bytes"]) == (200, 300)
+
+
+def test_the_first_data_have_their_number_by_the_key(tmp_path: Path) -> None:
+    """RFC 8684 3.1: MP_CAPABLE with data maps them from the number that the initiator's key gives on."""
+    first = option(0, b"\x81" + b"".join(key.to_bytes(8, "big") for key in KEYS) + struct.pack("!H", 200), 1)
+    begun = [*opened(), segment(1, 100, first), segment(101, 100, first)]
+    # the only subflow carries nothing more: all else comes over the other, with a copy of the second half of the first
+    (found,) = analyze(tmp_path, [*begun, ANSWERED, *joined(), FOURTH, sent(50, 1, 2), sent(200, 101, 2)])
+    has(found.totals, unmapped_bytes=0, new_bytes=300, reinjected_bytes=100)
+    # sent again with less room, so from another byte on, as after the options of the handshake
+    (found,) = analyze(tmp_path, [*begun, segment(97, 104, dss(first_number(KEYS[0]) + 1, 1, 200))])
+    has(found.totals, unmapped_bytes=0, new_bytes=200)
 
 
 def test_first_segments_in_another_order_have_their_numbers(tmp_path: Path) -> None:
