@@ -93,7 +93,7 @@ def sender_options(draw: Draw, protocol: str) -> Keys:
             options.pop("max_retransmissions", None)
         if "scheduler" in options:
             options["streams"] = 2
-            if options["scheduler"] in ("prio", "fc", "wfq") or draw.maybe(0.6):
+            if options["scheduler"] in ("prio", "fc", "wfq") or (options["scheduler"] == "rr" and draw.maybe(0.6)):
                 options["stream_values"] = [1, 2] if options["scheduler"] != "prio" else [0, 1]
         if "bare" in options:
             options = {key: options[key] for key in ("bare", "nodelay", "close") if key in options}

@@ -251,6 +251,9 @@ def _together(table: Mapping[str, Item], values: Mapping[str, OptionValue], prob
     stream_values, streams = values.get("stream_values"), values.get("streams", 1)
     if isinstance(stream_values, str) and isinstance(streams, int) and len(stream_values.split(",")) > streams:
         problems.add(table["stream_values"], f"has more values than there are streams ({streams})")
+    if "stream_values" in values and values.get("scheduler", "fcfs") == "fcfs":
+        words = 'fcfs, the default scheduler, has no values of streams; for example scheduler = "prio"'
+        problems.add(table["stream_values"], words)
 
 
 def _window(item: Item, value: int, problems: Problems) -> int:

@@ -43,8 +43,11 @@ CLAMP = "window_clamp_bytes"
 _REFUSED = (
     "connect: Network is unreachable", "connect: No route to host", "connect: Connection refused",
     "connect: Connection reset", "bind: Cannot assign requested address",
+    "sctp_bindx: Cannot assign requested address",
 )  # fmt: skip
 """What an app says where a link, a host or an address is gone when it connects."""
+_LOST = ("peer_aborted", "peer_closed", "stalled")
+"""How a sender's connection ends by an RST or an ABORT that comes, or by the silence of its network."""
 _LATE = "connect: Connection timed out: not connected "
 
 
@@ -211,14 +214,25 @@ def _exits_verdict(cell: Cell, directory: CellDir, records: list[init.InitRecord
 
 def never_connected(cell: Cell, directory: CellDir, name: str) -> bool:
     """True if all that was wrong with an app is that nothing answered its connection before its stop or its deadline,
-    or, in a cell with faults or firewalls, that the network refused it: that is the network's doing, and a result.
+    or, in a cell with faults or firewalls, that the network refused or ended it: that is the network's doing, and a
+    result.
     """
-    disturbed = any(event.action in FAULTS for event in cell.timeline) or any(link.firewall for link in cell.links)
+    disturbed = any(event.action in (*FAULTS, "forget") for event in cell.timeline)
+    disturbed |= any(link.firewall for link in cell.links)
     results = (_LATE, *_REFUSED) if disturbed else (_LATE,)
-    flows = processes(cell).get(name, (name,))
-    errors = [last(app_records_left(directory, flow, "error"), app.Error) for flow in flows]
-    there = [error for error in errors if error is not None]
-    return bool(there) and all(error.message.startswith(results) for error in there)
+    failed = 0
+    for flow in processes(cell).get(name, (name,)):
+        error = last(app_records_left(directory, flow, "error"), app.Error)
+        if error is None:
+            summary = last(app_records_left(directory, flow, "summary"), Summary)
+            if summary is None or not summary.status:
+                continue
+            if not disturbed or summary.reason not in _LOST:
+                return False
+        elif not error.message.startswith(results):
+            return False
+        failed += 1
+    return failed > 0
 
 
 def _killed_by_the_spec(agent: Agent, exited: init.Exit) -> bool:

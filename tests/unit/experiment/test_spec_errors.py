@@ -17,7 +17,10 @@ def test_a_list_is_as_long_as_the_apps_read_it() -> None:
     """64 was said here; they read 256, and a page has as many objects."""
     said = re.search(r"#define NUMBER_LIST_MAX (\d+)", (ROOT / "apps" / "common" / "options.h").read_text())
     assert said is not None and int(said[1]) == LONGEST_LIST
-    text = replaced('protocol = "tcp"', 'protocol = "sctp"\nsender = { streams = 256, stream_values = [VALUES] }')
+    text = replaced(
+        'protocol = "tcp"',
+        'protocol = "sctp"\nsender = { streams = 256, scheduler = "wfq", stream_values = [VALUES] }',
+    )
     assert plan_of(text.replace("VALUES", ", ".join(["0"] * 256))).cells
     assert "a list of 1 to 256 whole numbers" in only(text.replace("VALUES", ", ".join(["0"] * 257)))
 
@@ -92,7 +95,9 @@ def test_a_list_is_as_long_as_the_apps_read_it() -> None:
         ('protocol = "tcp"', 'protocol = "sctp"\nsender = { sack_delay = "1 s" }', "flow.f.sender.sack_delay", 'at most 500 ms', '"200 ms"'),
         ('protocol = "tcp"', 'protocol = "sctp"\nsender = { sack_delay = "50 ms", sack_frequency = 1 }', "flow.f.sender.sack_delay", 'no SACK is put off', 'leave one'),
         ('protocol = "tcp"', 'protocol = "sctp"\nsender = { lifetime = "1 s", max_retransmissions = 1 }', "flow.f.sender.lifetime", 'one such limit', 'leave this'),
-        ('protocol = "tcp"', 'protocol = "sctp"\nsender = { stream_values = [1, 2] }', "flow.f.sender.stream_values", 'more values than there are streams', '(1)'),
+        ('protocol = "tcp"', 'protocol = "sctp"\nsender = { scheduler = "prio", stream_values = [1, 2] }', "flow.f.sender.stream_values", 'more values than there are streams', '(1)'),
+        ('protocol = "tcp"', 'protocol = "sctp"\nsender = { streams = 2, scheduler = "fcfs", stream_values = [1, 2] }', "flow.f.sender.stream_values", 'has no values of streams', 'scheduler = "prio"'),
+        ('protocol = "tcp"', 'protocol = "sctp"\nsender = { streams = 2, stream_values = [1, 2] }', "flow.f.sender.stream_values", 'has no values of streams', 'scheduler = "prio"'),
         ('protocol = "tcp"', 'protocol = "sctp"\nsender = { stream_values = 1 }', "flow.f.sender.stream_values", 'a list of 1 to 256 whole numbers', '[0, 1]'),
         ('protocol = "tcp"', 'protocol = "sctp"\nsender = { path_mtu = "1282 B" }', "flow.f.sender.path_mtu", 'multiples of 4 B', '"1280 B"'),
         ('protocol = "tcp"', 'protocol = "sctp"\nsender = { path_mtu = "9000 B" }', "flow.f.sender.path_mtu", 'above the MTU', '"1500 B"'),

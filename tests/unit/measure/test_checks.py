@@ -13,7 +13,7 @@ import pytest
 import zstandard
 from netwarp.core.link_types import Link
 from netwarp.core.types import CapturePoint
-from netwarp.measure.checks import datagrams_check, payload_check
+from netwarp.measure.checks import datagrams_check, payload_check, sent_check
 from netwarp.store.app_records import Options, Summary
 from netwarp.store.init_records import Capture as CaptureRecord
 from netwarp.store.init_records import Proc, read_init_log
@@ -177,7 +177,9 @@ def test_corruption_that_was_asked_for_is_no_failure(tmp_path: Path) -> None:
     cell = msgspec.structs.replace(cell, links=(cell.links[0], Link("p2", "a", "b", corrupting, corrupting)))
     root = make_directory(cell, "sctp", tmp_path / "cell")
     flipped = segment(1, 10)[:14] + b"\x55" + segment(1, 10)[15:]  # IP version 5
-    replace_capture(root, pcap([(T0 + S, segment(1, 10)[:-3] + b"bad"), (T0 + S, flipped)]), 2)
+    part = segment(1, 10)[:20] + b"\x20" + segment(1, 10)[21:]  # more fragments are to follow
+    frames = [segment(1, 10)[:-3] + b"bad", flipped, part]
+    replace_capture(root, pcap([(T0 + S, frame) for frame in frames]), len(frames))
     failed = derive(cell, root).failed()
     assert not {"packets readable b-p2", "foreign packets b-p2"} & set(failed)
     assert "payload ftp" in failed  # what was on the replaced capture is missing
@@ -256,6 +258,17 @@ def test_what_comes_for_an_address_that_is_removed_need_not_be_read(read: int, g
     sent: Any = Summary(t_ns=99, reason="stop", status=0, sent_bytes=300)
     checks = {each.check: each.ok for each in datagrams_check(flow, datagrams, [sent], [summary], gone_ns)}
     assert checks[f"payload {flow.name}"] is ok
+
+
+@pytest.mark.parametrize("option", ["lifetime_ns", "max_retransmissions", None])
+def test_messages_that_are_given_up_need_not_have_been_sent(option: str | None) -> None:
+    """Their time is over in the sender's buffer; nothing else may be sent in their place."""
+    (flow,) = make_cell("sctp", flow={"sender_options": {option: 1} if option else {}}).flows
+    sender: Any = SimpleNamespace(data=SimpleNamespace(new_bytes=np.array([100, 0, 100])))
+    for taken_bytes, right in ((200, True), (300, option is not None), (199, False)):
+        summary: Any = Summary(t_ns=99, reason="total", status=0, sent_bytes=taken_bytes)
+        (check,) = sent_check(flow, sender, [Options("graceful"), summary])
+        assert check.ok is right, (option, taken_bytes)
 
 
 @pytest.mark.parametrize("unordered", [True, False])

@@ -10,7 +10,7 @@ from netwarp.core.link_types import Link, LinkImpairment
 from netwarp.core.types import Agent, Event, Node, Outcome
 from netwarp.sandbox.cell_verdict import check_times, judge, never_connected
 from netwarp.sandbox.virtual import VIRTUAL_LATENESS_NS
-from netwarp.store.app_records import Error, Start
+from netwarp.store.app_records import Error, Start, Summary
 from netwarp.store.init_records import End, Exit, InitRecord, Timeline
 from netwarp.store.run_dir import CellDir
 from netwarp.testbed.spawning import LEAD_NS
@@ -115,6 +115,8 @@ def test_a_start_among_other_flows_may_wait_for_their_packets_on_the_virtual_clo
         ("connect: Connection refused", True, False),
         ("connect: Network is unreachable", True, False),
         ("connect: Connection timed out: not connected before its stop", True, True),
+        ("bind: Cannot assign requested address", True, False),
+        ("sctp_bindx: Cannot assign requested address", True, False),
         ("bind: Address already in use", False, False),
     ],
 )
@@ -133,3 +135,21 @@ def test_a_connection_that_a_fault_refuses_fails_no_cell(
     assert found == [disturbed, disturbed]
     quiet = msgspec.structs.replace(cell, timeline=())
     assert never_connected(quiet, directory, "ftp.sender") is calm
+
+
+@pytest.mark.parametrize("reason", ["peer_aborted", "peer_closed", "stalled"])
+def test_a_connection_that_a_firewall_or_a_fault_ends_fails_no_cell(reason: str, tmp_path: Path) -> None:
+    """A firewall that forgets its connections and rejects what it does not know resets them."""
+    directory = CellDir(tmp_path)
+    directory.apps.mkdir()
+    cell = msgspec.structs.replace(two_path_cell(), timeline=())
+    firewalled = msgspec.structs.replace(
+        cell, links=tuple(msgspec.structs.replace(link, firewall="reject") for link in cell.links)
+    )
+    write(directory.apps / "ftp.sender.ndjson", [Summary(S, reason=reason, status=1)])
+    assert never_connected(firewalled, directory, "ftp.sender")
+    assert not never_connected(cell, directory, "ftp.sender")
+    write(directory.apps / "ftp.sender.ndjson", [Summary(S, reason="failed", status=1)])
+    assert not never_connected(firewalled, directory, "ftp.sender")
+    write(directory.apps / "ftp.sender.ndjson", [Summary(S, reason="stop", status=0)])
+    assert not never_connected(firewalled, directory, "ftp.sender"), "it failed without a record of how"
