@@ -147,7 +147,7 @@ def of_sockets(files: CellFiles, seen: FlowSeen) -> Iterator[tuple[str, float, f
     if not own(seen.flow) or seen.flow.get("turned") or seen.unjudged:
         return
     for event in files.cell["timeline"]:
-        if event["action"] in ("restart", "stop_reading"):
+        if event["action"] in ("restart", "stop_reading", "address"):
             return
     receiver = files.summary(seen.name, "receiver")
     total = seen.flow["total_bytes"]

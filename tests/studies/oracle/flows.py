@@ -118,6 +118,8 @@ def _pairs(files: CellFiles, flow: Json) -> tuple[set[str], set[str]]:
     for node in (flow["sender"], flow["receiver"]):
         own_links = [name for name, link in files.links.items() if node in (link["a"], link["b"])]
         addresses.append({files.address(node, name) for name in own_links})
+    if any(event["action"] == "address" for event in files.cell["timeline"]):
+        addresses[0].add("0:0:0:0:0:0:0:1")  # the source that Linux takes for a subflow where none is left
     return addresses[0], addresses[1]
 
 

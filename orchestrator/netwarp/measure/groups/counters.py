@@ -110,8 +110,10 @@ def mark_checks(cell: Cell, counted: Counted, points: Mapping[str, CapturePoint]
 
     Only if exactly one link has an AQM: with two a packet may be marked twice. Packets that the qdisc still holds have
     not arrived. Nothing is compared after a cut, since the qdisc's counters start anew, or while an interface was down,
-    which empties it, or with bit flips, which may change the mark.
+    which empties it, or with bit flips, which may change the mark, or where a sender marks its datagrams itself.
     """
+    if any(flow.sender_options.get("ecn") == "ce" for flow in cell.flows):
+        return
     managed = {link.name: link for link in cell.links if link.forward.aqm or link.backward.aqm}
     cut = {event.link for event in cell.timeline if event.action in ("cut", "link")}
     for (name, direction), qdisc in counted.items() if len(managed) == 1 else ():
