@@ -73,6 +73,14 @@ def _equal_packets(
     """
     found: dict[int, int] = {}
     ready = [packet.t + _least(files, hops, packet) - GRAIN * len(hops) for packet in sent]
+    if len(came) > len(sent):  # copies that a link or an agent made: the first of them is the packet
+        left = [t for _, t in came]
+        for n, earliest in enumerate(ready):
+            able = [t for t in left if t >= earliest]
+            if able:
+                found[n] = able[0]
+                left = [t for t in left if t > able[0]]
+        return found
     free = list(range(len(sent)))
     for place, t in reversed(came):
         bound = min((before for behind, before in others if behind > place), default=None)
