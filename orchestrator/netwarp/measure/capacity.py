@@ -192,7 +192,7 @@ class _Window:
             return None
         packet = self.of_cell.mtu[hop.link] + every[0].header_bytes
         bucket = max(self._bucket_bytes(shape, every, packet) for shape in every)
-        overtaken = any(_overtakes(shape) for each in behind for shape in self.of_cell.of(each))
+        overtaken = any(_overtake(self.of_cell.of(each)) for each in behind)
         # the bucket has paid for the first packet
         rest = bucket if overtaken else max(0.0, bucket - first_bytes)
         rest += packet if overtaken and not bucket else 0.0
@@ -321,8 +321,13 @@ class _Window:
         return times
 
 
+def _overtake(shapes: Sequence[LinkImpairment]) -> bool:
+    """True if packets of a direction may leave in another order than they came, at any time or where it changes."""
+    return any(map(_overtakes, shapes)) or len({shape.one_way_delay_ns for shape in shapes}) > 1
+
+
 def _overtakes(shape: LinkImpairment) -> bool:
-    """True if packets of a direction may leave in another order than they came."""
+    """True if such a direction lets a packet overtake another."""
     by_delay = (shape.jitter_ns and not shape.keeps_order) or shape.reorder_ratio
     by_rule = any(rule.action == "delay" for rule in shape.packet_rules) or isinstance(shape.ack_thinning, AckThinning)
     by_queue = shape.aqm is not None and shape.aqm.kind in ("fq_codel", "cake", "dualpi2")

@@ -250,6 +250,20 @@ def test_what_waited_for_a_slot_leaves_at_once() -> None:
         assert check.ok is right, check.detail
 
 
+def test_a_packet_overtakes_where_the_delay_behind_the_link_falls() -> None:
+    """The packet that comes first left the link last: it paid for none of those that come after it."""
+    hops = [Hop(83_000, 0, 0, 3_100_000, 0, 11), Hop(10**9, 0, 0, 91_000_000, 0, 1000)]
+    text = toml_of(hops, 0)
+    less = text + '[event.e]\naction = "change"\nlink = "h1"\none_way_delay = "43 ms"\nat = "1 s"\n'
+    # 204 bytes left the first link behind 1500 of them, and came 28 ms earlier
+    for spec, right in ((text, False), (less, True)):
+        capacity = CellCapacity(cell_of(spec), None)
+        t_ns = np.array([0, 48_000_000 - 204 * 8 * 10**9 // 83_000])
+        arrivals = Arrivals(t_ns, np.array([204, 1500]), np.zeros(2, dtype=np.int64))
+        (check,) = capacity.checks(capacity.cell.flows[0], arrivals)
+        assert check.ok is right, check.detail
+
+
 def test_a_policer_bounds_a_link_that_is_faster() -> None:
     text = replaced('rate = "1 Mbit/s"', 'rate = "100 Mbit/s"\npolicer = { rate = "1 Mbit/s", burst = "10 kB" }')
     capacity = CellCapacity(cell_of(text), None)
