@@ -137,10 +137,12 @@ static uint32_t earliest(const struct nwa *a)
 	return best;
 }
 
-/* RFC 2710, RFC 3810: 130 to 132 and 143; RFC 4861: 133 to 137 */
+/* RFC 2710, RFC 3810: 130 to 132 and 143; RFC 4861: 133 to 137. They come whole (RFC 6980): a later fragment of another
+ * message has no type. */
 static bool is_discovery(const struct packet *p)
 {
 	return p->kind == PACKET_IPV6 && p->protocol == PROTOCOL_ICMPV6 && p->captured > 0 &&
+	       !(p->marks & NWA_MARK_FRAGMENT) &&
 	       ((p->data[0] >= 130 && p->data[0] <= 137) || p->data[0] == 143);
 }
 

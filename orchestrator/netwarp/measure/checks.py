@@ -196,22 +196,22 @@ def sent_check(flow: Flow, sender: FlowPackets | None, app: list[AppRecord], *, 
     """Checks the sending application's count of payload against the captures at its own interfaces.
 
     If the flow was closed gracefully and ended well, each byte that the kernel accepted must have been sent at least
-    once. If it was aborted or failed, gave messages up (PARTIAL) or lost an address of the sender's, some bytes may be
-    missing. In no case may anything else be sent.
+    once. Some bytes may be missing if it was aborted or failed, gave messages up (PARTIAL), lost an address of the
+    sender's, or is `bare`, which does not wait for its end. In no case may anything else be sent.
     """
     summary = last(app, Summary)
     if sender is None or summary is None or summary.sent_bytes is None:
         return []
     taken, wire = summary.sent_bytes, int(sender.data.new_bytes.sum())
     options = last(app, Options)
-    gives_up = any(flow.sender_options.get(key) is not None for key in PARTIAL)
+    leaves = any(flow.sender_options.get(key) is not None for key in (*PARTIAL, "bare"))
     exact = (
         options is not None
         and options.close == "graceful"
         and summary.status == 0
         and summary.reason not in ("terminated", "gave_up")
         and not removed
-        and not gives_up
+        and not leaves
     )
     ok = wire == taken if exact else wire <= taken
     detail = f"the kernel took {taken} B, sent on the wire {wire} B, {'equal' if exact else 'at most that'} wanted"

@@ -71,6 +71,9 @@ class HostFaults:
         draft, mtu = self.links[event.link], reader.whole("mtu") or 0
         if mtu >= draft.mtu_bytes:
             reader.wrong("mtu", f'is not below the link\'s own of {draft.mtu_bytes} B; for example mtu = "1280 B"')
+        least = draft.ip_family.least_mtu_bytes
+        if mtu < least:
+            reader.wrong("mtu", f'IPv6 needs an MTU of {least} B (RFC 8200, 5); for example "1280 B"')
         self._routed(event.link, reader)
         return msgspec.structs.replace(event, mtu_bytes=mtu, directions=directions)
 

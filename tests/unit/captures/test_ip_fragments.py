@@ -217,3 +217,17 @@ def test_the_length_of_a_fragment_that_wraps(tmp_path: Path) -> None:
     frame = ether(header / (b"3" * 10))
     on_wire = 2**32 - offset + wrapped + len(ether(header))
     assert counts(read(tmp_path, pcap([(T, frame, on_wire)]))) == [1, 0, 0, 1]
+
+
+def test_a_later_fragment_has_no_type_of_icmp() -> None:
+    """A Packet Too Big in two fragments (RFC 4443 3.2): the second begins with a byte that would be a type."""
+    answer = bytes([2, 0, 0, 0]) + bytes(4) + bytes([135]) * 1200
+    header = {"src": "fd00::1", "dst": "fd00::2"}
+    parts = [
+        IPv6(**header) / IPv6ExtHdrFragment(nh=58, offset=at // 8, m=int(at + 1000 < len(answer)), id=5)
+        / answer[at : at + 1000]
+        for at in range(0, len(answer), 1000)
+    ]  # fmt: skip
+    assert [int(read_all(*map(ether, parts)).sources[0][name]) for name in ("discovery", "ipv6")] == [0, 2]
+    whole = IPv6(**header, nh=58) / (bytes([135]) * 24)
+    assert int(read_all(ether(whole)).sources[0]["discovery"]) == 1

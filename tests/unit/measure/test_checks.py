@@ -260,9 +260,9 @@ def test_what_comes_for_an_address_that_is_removed_need_not_be_read(read: int, g
     assert checks[f"payload {flow.name}"] is ok
 
 
-@pytest.mark.parametrize("option", ["lifetime_ns", "max_retransmissions", None])
-def test_messages_that_are_given_up_need_not_have_been_sent(option: str | None) -> None:
-    """Their time is over in the sender's buffer; nothing else may be sent in their place."""
+@pytest.mark.parametrize("option", ["lifetime_ns", "max_retransmissions", "bare", None])
+def test_what_is_given_up_or_not_waited_for_need_not_have_been_sent(option: str | None) -> None:
+    """A message's time may be over in the sender's buffer; nothing else may be sent in its place."""
     (flow,) = make_cell("sctp", flow={"sender_options": {option: 1} if option else {}}).flows
     sender: Any = SimpleNamespace(data=SimpleNamespace(new_bytes=np.array([100, 0, 100])))
     for taken_bytes, right in ((200, True), (300, option is not None), (199, False)):

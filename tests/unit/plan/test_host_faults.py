@@ -92,6 +92,7 @@ def test_a_firewall_forgets() -> None:
         ('action = "stop_reading"\nflow = "g"', 'there is no flow "g"'),
         ('action = "address"\nlink = "p1"\nnode = "c"', '"c" is no host of link "p1", which has "a" and "b"'),
         ('action = "mtu"\nlink = "p1"\nmtu = "1500 B"', "is not below the link's own of 1500 B"),
+        ('action = "mtu"\nlink = "p1"\nmtu = "1279 B"\n[default.link]\nfamily = "ipv6"', "IPv6 needs an MTU of 1280 B"),
         ('action = "mtu"\nlink = "p1"', 'mtu is missing; for example mtu = "1280 B"'),
         ('action = "forget"\nlink = "p1"', 'link "p1" has no firewall that could forget'),
         ('action = "cut"\nlink = "p1"\nnode = "a"', 'is no key of action = "cut"; that is action = "restart"'),
