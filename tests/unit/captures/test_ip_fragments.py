@@ -228,6 +228,7 @@ def test_a_later_fragment_has_no_type_of_icmp() -> None:
         / answer[at : at + 1000]
         for at in range(0, len(answer), 1000)
     ]  # fmt: skip
-    assert [int(read_all(*map(ether, parts)).sources[0][name]) for name in ("discovery", "ipv6")] == [0, 2]
+    for frames in (parts, parts[::-1], parts[1:]):
+        assert int(read_all(*map(ether, frames)).sources[0]["discovery"]) == 0
     whole = IPv6(**header, nh=58) / (bytes([135]) * 24)
     assert int(read_all(ether(whole)).sources[0]["discovery"]) == 1
