@@ -74,6 +74,16 @@ def test_forward_tsn_lets_the_stream_go_on(tmp_path: Path) -> None:
     assert without.delivered.tolist() == [True, False, False]
 
 
+def test_what_comes_behind_the_forward_tsn_that_covers_it_is_not_delivered(tmp_path: Path) -> None:
+    """The receiver counts it as a duplicate (RFC 3758 3.6): it was given up, and overtaken by that word."""
+    forward = 400 * MS, sctp(22, chunk(192, struct.pack("!I", (ISN + 1) % 2**32)))
+    given_up = at_receiver(data(200, 0), data(210, 2), forward, data(450, 1), data(500, 3))
+    late = analyze(tmp_path, given_up).messages
+    assert late.tsn[late.delivered].tolist() == [0, 2, 3]
+    in_time = analyze(tmp_path, at_receiver(data(200, 0), data(210, 2), data(390, 1), forward, data(500, 3))).messages
+    assert in_time.tsn[in_time.delivered].tolist() == [0, 1, 2, 3]
+
+
 def test_a_message_given_up_before_its_rest_had_a_tsn_ends_where_the_next_begins(tmp_path: Path) -> None:
     """The first fragment is lost, the second arrives, the third never left: FORWARD TSN passes what had left."""
     forward = 400 * MS, sctp(22, chunk(192, struct.pack("!I", (ISN + 2) % 2**32)))

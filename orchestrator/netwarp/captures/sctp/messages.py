@@ -109,10 +109,14 @@ def messages(chunks: Rows | ChunkColumns, direction: int | None = None, *, whole
     known = table["tsn"] >= (0 if whole else UNKNOWN + 1)
     if direction is not None:
         known &= table["direction"] == direction
+    forward = table.of_type(FORWARD_TSN, I_FORWARD_TSN)
+    forward = forward[known[forward]]
+    released = _Forward(table.rows[forward])
     places = np.flatnonzero(table.is_data & known & ~table["is_retransmission"])
+    if len(forward):  # what was given up before it came is a duplicate (RFC 3758 3.6)
+        places = places[places < np.append(forward, len(known))[released.place(table["tsn"][places])]]
     places = places[ascending_order(table["tsn"][places])]
     tsn, time, flags = (table[name][places] for name in ("tsn", "time_ns", "flags"))
-    forward = table.of_type(FORWARD_TSN, I_FORWARD_TSN)
     count = len(tsn)
     first, last = flags & FIRST != 0, flags & LAST != 0
     interleaved = table["type"][places] == I_DATA
@@ -137,7 +141,6 @@ def messages(chunks: Rows | ChunkColumns, direction: int | None = None, *, whole
     arrival = _of_each(np.maximum, time[place], starts)[order]
     payload = _of_each(np.add, table["user_bytes"][places[place]].astype(np.int64), starts)[order]
     head, fragments = head[order], (ends - starts + 1)[order]
-    released = _Forward(table.rows[forward[known[forward]]])
     # an incomplete message no longer holds up others once FORWARD TSN covers all of it (RFC 3758 3.6): up to its last
     # chunk's TSN; if that chunk did not arrive, up to the TSN after the last one that did. Of DATA that TSN may be
     # another message's: then the rest was given up before it had one
@@ -194,9 +197,13 @@ class _Forward:
         self.cumulative = np.maximum.accumulate(chunks["tsn"]) if len(chunks) else np.zeros(0, dtype=np.int64)
         self.time_ns = np.append(chunks["time_ns"], NEVER)
 
+    def place(self, tsn: Ints) -> Ints:
+        """The number of the first FORWARD TSN that covers each TSN; one more than there are: none does."""
+        return np.searchsorted(self.cumulative, tsn)
+
     def at(self, tsn: Ints) -> Ints:
         """The time at which a FORWARD TSN first covered each TSN; NEVER if none did."""
-        return self.time_ns[np.searchsorted(self.cumulative, tsn)]
+        return self.time_ns[self.place(tsn)]
 
     def before(self, tsn: Ints, head: Ints, *, whole: bool) -> Ints:
         """The time at which the last gap below each `head` was closed: START if there was none, NEVER if it stayed.
