@@ -58,7 +58,9 @@ class Events:
             case "mtu":
                 if "lan" in drawn.ends or (self._net.family != "ipv4" and drawn.has("mtu")):
                     return
-                keys["mtu"] = draw.of(("1000 B", "700 B")) if self._net.family == "ipv4" else draw.of(("1280 B", "1400 B"))
+                keys["mtu"] = (
+                    draw.of(("1000 B", "700 B")) if self._net.family == "ipv4" else draw.of(("1280 B", "1400 B"))
+                )
                 if draw.maybe(0.3):
                     keys["directions"] = ["forward"]
             case "forget":

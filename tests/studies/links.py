@@ -24,7 +24,10 @@ def queue_of(draw: Draw, rate_bit_s: int) -> Keys:
     elif form <= 60:
         keys["queue"] = draw.of(("1 bdp", "0.5 bdp", "2 bdp"))
     elif form <= 66:
-        keys |= {"queue": packets, "burst": draw.of(("9.1 kB", "16 kB", "32 kB", "256 kB"))}
+        keys |= {
+            "queue": packets,
+            "burst": draw.of(("9.1 kB", "16 kB", "32 kB", "256 kB" if rate_bit_s > 8000 else "20 kB")),
+        }
     elif form <= 72:
         keys |= {"queue": f"{draw.whole(20, 400)} packets", "slots": slots_of(draw)}
     else:
@@ -150,10 +153,8 @@ def spread_of(draw: Draw, delay_ns: int) -> Keys:
 
 def policer_of(draw: Draw, rate_bit_s: int) -> Keys:
     """A policer somewhat below or above the rate."""
-    return {
-        "rate": rate_text(max(1000, two_digits(rate_bit_s * draw.log(0.3, 2)))),
-        "burst": draw.of(("10 kB", "64 KiB")),
-    }
+    rate = max(1000, two_digits(rate_bit_s * draw.log(0.3, 2)))
+    return {"rate": rate_text(rate), "burst": draw.of(("10 kB", "64 KiB" if rate > 2000 else "30 kB"))}
 
 
 def traced(draw: Draw) -> Keys:

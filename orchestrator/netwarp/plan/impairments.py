@@ -294,6 +294,18 @@ def _setting(key: str, default: float | None, reader: Reader) -> float:
     return int(value) if isinstance(value, int) else default or 0
 
 
+LONGEST_BUCKET_S = (1 << 32) * 64 / 1e9
+"""The kernel keeps what a token bucket holds as a time at its rate: 32 bits of 64 ns (tc_police, tc_tbf_qopt)."""
+TOO_DEEP = (
+    f'takes more than {LONGEST_BUCKET_S:.0f} s at this rate, the most that the kernel counts; for example "16 kB"'
+)
+
+
+def too_deep(burst_bytes: int, rate_bit_s: int) -> bool:
+    """True if the kernel cannot count a bucket of that depth at that rate."""
+    return rate_bit_s > 0 and burst_bytes * 8 / rate_bit_s > LONGEST_BUCKET_S
+
+
 def check_limit(direction: LinkDirection, mtu_bytes: int) -> None:
     """Reports a queue in bytes that cannot hold a whole packet, or in a unit that its AQM does not count."""
     queue, shape, reader = direction.queue, direction.shape, direction.reader
@@ -302,6 +314,11 @@ def check_limit(direction: LinkDirection, mtu_bytes: int) -> None:
         item = reader.item.get("policer")
         below = reader if item is None else reader.below(item, POLICER)
         below.problem("burst", f'below {largest} B no packet of the MTU passes; for example burst = "64 KiB"')
+    elif isinstance(shape.policer, Policer) and too_deep(shape.policer.burst_bytes, shape.policer.rate_bit_s):
+        item = reader.item.get("policer")
+        (reader if item is None else reader.below(item, POLICER)).problem("burst", TOO_DEEP)
+    if isinstance(shape.burst_bytes, int) and too_deep(shape.burst_bytes, shape.rate_bit_s or 0):
+        reader.problem("burst", TOO_DEEP)
     if isinstance(shape.burst_bytes, int) and shape.burst_bytes < largest:
         reader.problem("burst", f'must hold the largest packet, {largest} B; for example burst = "16 kB"')
     if queue is None:

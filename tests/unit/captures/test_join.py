@@ -172,7 +172,7 @@ def matched(
 
 
 def test_an_equal_packet_may_be_faster_than_every_longer_one() -> None:
-    """Two equal resets of 40 bytes, the first of them lost: no other packet is so short, so none takes so little time."""
+    """Of two equal resets of 40 bytes the first is lost. No other packet is so short, so none takes so little time."""
     sent = [(1, 0, 60), (2, 1000, 1500), (9, 5000, 40), (9, 9000, 40)]
     came = [(1, 160, 60), (2, 2600, 1500), (9, 9140, 40)]
     assert matched(sent, came) == [0, 1, NOWHERE, 2]

@@ -104,6 +104,8 @@ def test_slots_are_netems() -> None:
         (('policer = { rate = "5 Mbit/s", burst = "1400 B" }',), "below 1500 B no packet of the MTU passes"),
         (('policer = "5 Mbit/s"',), 'must be a table; for example { rate = "10 Mbit/s", burst = "64 KiB" }'),
         (('burst = "1400 B"',), "must hold the largest packet, 1500 B"),
+        (('burst = "35 MB"',), "takes more than 275 s at this rate"),
+        (('policer = { rate = "1 kbit/s", burst = "35 kB" }',), "takes more than 275 s at this rate"),
         (('ack_thinning = { every = "4 packets" }',), 'hold is missing; for example hold = "10 ms"'),
         (('ack_thinning = { every = "1 packet", hold = "5 ms" }',), "at least 2 packets"),
         (('slots = { packets = "5 packets" }',), 'after is missing; for example after = "2 ms"'),
@@ -114,6 +116,12 @@ def test_slots_are_netems() -> None:
 )
 def test_mistakes_are_said(lines: tuple[str, ...], said: str) -> None:
     assert said in only(with_keys(*lines))
+
+
+def test_the_deepest_bucket_is_what_the_kernel_counts() -> None:
+    """32 bits of 64 ns; one step more was an error of struct in the middle of a run."""
+    deepest = 'policer = { rate = "1 kbit/s", burst = "34350 B" }'
+    assert compile_cell(cell_of(with_keys(deepest, 'burst = "34350 kB"')), Clock(t0_realtime_ns=0)).steps
 
 
 def test_a_queue_of_slots_counts_packets() -> None:
