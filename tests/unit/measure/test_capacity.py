@@ -149,7 +149,7 @@ def through(hop: Hop, packets: list[tuple[int, int, str]], draw: random.Random) 
 
 def drawn_hop(draw: random.Random) -> Hop:
     rate = int(10 ** draw.uniform(4, 9))
-    bucket = draw.choice([0, 0, 1600, 5000, 32_000, 256_000, 32_000_000])
+    bucket = min(draw.choice([0, 0, 1600, 5000, 32_000, 256_000, 32_000_000]), 30 * rate)  # 240 s: less than 275
     jitter = draw.choice([0, 0, 100_000, 5_000_000])
     return Hop(rate, bucket, draw.choice([0, 14]), 10_000_000, jitter, draw.choice([5, 50, 1000]))
 
