@@ -162,12 +162,11 @@ def join_captures(
 
     Raises CaptureError: fewer than two files, a file that cannot be read, or captures that share no packet.
     """
-    paths = [os.fspath(file) for file in files]
-    if len(paths) < 2:
+    if len(files) < 2:
         raise CaptureError("joining takes two captures or more: the same packets at different points")
-    if len({os.path.realpath(path) for path in paths}) < len(paths):
+    if len({os.path.realpath(file) for file in files}) < len(files):
         raise CaptureError("one file is given twice: joining takes captures of different points")
-    points, seen = _read(paths, packet_filter)
+    points, seen = _read(files, packet_filter)
     there = [point for point in points if point.packets]
     first, last = min((p.first_ns for p in there), default=0), max((p.last_ns for p in there), default=0)
     hops: list[Hop] = []
@@ -188,11 +187,12 @@ def join_captures(
     return Join(points, _with_clock_offset(tuple(hops)), alone, one_clock, first)
 
 
-def _read(paths: Sequence[str], packet_filter: str | None) -> tuple[tuple[Point, ...], Seen]:
+def _read(files: Sequence[str | os.PathLike[str]], packet_filter: str | None) -> tuple[tuple[Point, ...], Seen]:
     points: list[Point] = []
     seen: Seen = {}
-    for number, (path, name) in enumerate(zip(paths, point_names(paths), strict=True)):
-        capture = read_captures([path], TABLES, packet_filter=packet_filter)
+    paths = [str(file) for file in files]
+    for number, (file, path, name) in enumerate(zip(files, paths, point_names(paths), strict=True)):
+        capture = read_captures([file], TABLES, packet_filter=packet_filter)
         source = capture.sources[0]
         points.append(
             Point(name, path, int(source["packets"]), int(source["first_ns"]), int(source["last_ns"]),

@@ -111,10 +111,11 @@ def read_stream(
     packet_filter: str | None = None,
     stop_fd: int | None = None,
     captured_at: Sequence[str] = (),
+    or_none: bool = False,
 ) -> CapturedStream:
     """Read the captures of ONE capture point as `read_captures` does. keep: the row tables are kept if the capture has
     at most so many packets (None: always). packet_filter, stop_fd: see CoreHandle. captured_at: addresses of the host
-    that captured, as written in the capture's summary.
+    that captured, as written in the capture's summary. or_none: of more packets than `keep` nothing further is read.
 
     Memory grows with `keep`, with the number of flows and paths, and with gaps in what they sent, not with packets. A
     file is read a second time, a pipe is not: with times that go on, if its clock was set back; sorted, if its records
@@ -123,8 +124,8 @@ def read_stream(
     Raises CaptureError naming the file.
     """
     options = CHECKSUMS if checksums else 0
-    stream = _read(files, options, keep, part_packets, packet_filter, stop_fd)
-    if not all(map(os.path.isfile, files)):
+    stream = _read(files, options, keep, part_packets, packet_filter, stop_fd, or_none=or_none)
+    if (or_none and not stream.whole) or not all(map(os.path.isfile, files)):
         return stream
     if again := _corrections(stream.capture, sort_all=keep is None):
         options |= again
@@ -167,6 +168,8 @@ def _read(
     packet_filter: str | None,
     stop_fd: int | None,
     associations: Sequence[TagPair] = (),
+    *,
+    or_none: bool = False,
 ) -> CapturedStream:
     tables = ("packets",) if keep == 0 else ROW_TABLES
     handle = CoreHandle(files, tables, options, packet_filter=packet_filter, stop_fd=stop_fd, associations=associations)
@@ -179,12 +182,12 @@ def _read(
     packets = handle.rows("packets")
     for low in range(0, len(packets), part_packets):
         series.add(packets[low : low + part_packets])
-    while more:
+    while more and not or_none:
         handle.clear()
         more = handle.read(part_packets)
         series.add(handle.rows("packets"))
         if more and handle.rows("sources")["packets"].sum() >= most.packets:
-            raise CaptureError(f"{os.fspath(files[0])}: has {most.beyond('packets')}")
+            raise CaptureError(f"{files[0]}: has {most.beyond('packets')}")
     kept = (*TOTAL_TABLES, *ROW_TABLES) if whole else TOTAL_TABLES
     capture = Capture(
         files=handle.files,

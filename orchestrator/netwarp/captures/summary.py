@@ -105,7 +105,7 @@ def summarise_points(
     file that is cut off is used up to its end, and a note says so. refused: called with each point that cannot be
     read, and the others are summarised; without it the first such point raises CaptureError.
     """
-    names = iter(point_names([os.fspath(file) for point in points for file in point]))
+    names = iter(point_names([str(file) for point in points for file in point]))
     summaries = []
     for point in points:
         name = "+".join(next(names) for _ in point)
@@ -129,7 +129,9 @@ def _summarise(
     explained: bool,
 ) -> FileSummary:
     keep = limits().explained_packets if explained else None if full or flow else PACKETS_IN_MEMORY
-    stream = read_stream(files, keep=keep, packet_filter=packet_filter, stop_fd=stop_fd, captured_at=captured_at)
+    stream = read_stream(
+        files, keep=keep, packet_filter=packet_filter, stop_fd=stop_fd, captured_at=captured_at, or_none=explained
+    )
     if explained and not stream.whole:
         raise CaptureError(
             f"{name}: has {limits().beyond('explained_packets')}; --filter 'port 5001' reads only some of them"

@@ -168,7 +168,7 @@ class InsidePath(PosixPath):
         with contextlib.suppress(OSError):
             if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
                 raise StoreError(
-                    f"{path}: is a symbolic link, and none is followed in a run directory: put what it leads to in its "
+                    f"{path}: is a symbolic link, and none in a directory is followed: put what it leads to in its "
                     "place, or remove it"
                 )
 
@@ -273,10 +273,10 @@ class InsidePath(PosixPath):
                 raise self._named(error) from error
 
     def listed(self) -> list[str]:
-        """The names in the directory, sorted. Raises OSError, StoreError."""
+        """The names in the directory, sorted. Raises OSError, StoreError: a link, or a name that is not UTF-8."""
         handle = self.folder_descriptor()
         try:
-            return sorted(os.listdir(handle))
+            return sorted(map(self._utf8, os.listdir(handle)))
         finally:
             os.close(handle)
 
@@ -303,7 +303,16 @@ class InsidePath(PosixPath):
             found = sorted(_below(handle, pattern.split("/"), deep))
         finally:
             os.close(handle)
-        return (self.joinpath(*names) for names in found)
+        return (self.joinpath(*map(self._utf8, names)) for names in found)
+
+    def _utf8(self, name: str) -> str:
+        """The name of a file in it. Raises StoreError: it is not UTF-8, so that no page and no JSON could hold it."""
+        try:
+            name.encode()
+        except UnicodeEncodeError as error:
+            said = f"{self}: in it a file is named {os.fsencode(name)!r}, which is not UTF-8: rename it, or remove it"
+            raise StoreError(said) from error
+        return name
 
     # ---- changes
 

@@ -87,6 +87,8 @@ def analyze_captures(
         from ..captures import join_captures
 
         for file in files:
+            if isinstance(file, InsidePath):  # a link or a pipe is refused as it is opened
+                continue
             if not file.exists():
                 raise CaptureError(f"{file}: no such capture")
             if not file.is_file():
@@ -146,11 +148,12 @@ def explain_captures(
 
 
 def captures_of(directory: Path) -> list[Path]:
-    """The captures in a directory, or in the folder capture/ of a cell's directory, in which no link is followed.
+    """The captures in a directory, or in the folder capture/ of a cell's directory. No link in either is followed.
     Raises StoreError: capture/ is a link.
     """
-    of_cell = InsidePath.at(directory) / "capture"
-    folder = of_cell if of_cell.is_dir() else directory
+    whole = InsidePath.at(directory)
+    of_cell = whole / "capture"
+    folder = of_cell if of_cell.is_dir() else whole
     return sorted({capture for pattern in CAPTURES for capture in folder.glob(pattern)})
 
 
@@ -175,7 +178,7 @@ def _points(paths: Sequence[Path], merge: bool) -> list[tuple[bool, list[Path]]]
                 f"{path}: neither a run directory (it has no plan.json) nor a directory of captures (it has no *.pcap, "
                 "*.pcapng or *.cap, plain or packed)"
             )
-        cell = CellDir(captures[0].parent.parent)
+        cell = CellDir(Path(str(captures[0])).parent.parent)
         if cell.cell.is_file():
             points += [(True, group) for group in _by_node(cell.read_cell(), captures)]
         else:

@@ -7,26 +7,28 @@ import datetime
 import gzip
 import itertools
 import os
-import shutil
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 import zstandard
 
 from ..core.errors import CaptureError, SpecError, StoreError, os_words
 from ..core.invocation import command
+from ..core.limits import limits
 from ..core.types import Cell, Flow
 from ..core.version import __version__
 from ..measure.cell_records import read_cell_records
+from ..store.compressed import LARGEST_WINDOW
 from ..store.derived import PageObject, Pages
 from ..store.run_dir import RunDir, read_json, write_atomic
 from .captures import captures_of
 from .run_directory import open_run
 
 PACKED = (".zst", ".gz")
+COPY = 1 << 20
 HEADER_BYTES = 18
 """Of a Zstandard frame, at most (RFC 8878 3.1.1): the size of its content is in it, -1 where that is not said."""
 
@@ -90,23 +92,40 @@ def expand(capture: Path, target: Path) -> None:
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         with capture.open("rb") as source, temporary.open("wb") as sink:
+            size = 0
             if capture.suffix == ".zst":
                 size = zstandard.frame_content_size(source.read(HEADER_BYTES))
                 source.seek(0)
-                _, written = zstandard.ZstdDecompressor().copy_stream(source, sink)
-                if written < size:  # the library takes the end of a cut file for that of the frame
-                    raise CaptureError(f"{capture}: is cut off: {written} of {size} bytes are in it")
-            elif capture.suffix == ".gz":
-                with gzip.open(source) as plain:
-                    shutil.copyfileobj(plain, sink)
-            else:
-                shutil.copyfileobj(source, sink)
+            with _plain(capture, source) as plain:
+                written = _copy(capture, plain, sink, size)
+            if written < size:  # the library takes the end of a cut file for that of the frame
+                raise CaptureError(f"{capture}: is cut off: {written} of {size} bytes are in it")
         temporary.replace(target)
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
         said = os_words(error) if isinstance(error, OSError) else error
         raise CaptureError(f"{capture}: cannot be exported: {said}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _plain(capture: Path, source: IO[bytes]) -> contextlib.AbstractContextManager[IO[bytes]]:
+    if capture.suffix == ".zst":
+        expanding = zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW)
+        return expanding.stream_reader(source, read_across_frames=True, closefd=False)
+    return gzip.open(source) if capture.suffix == ".gz" else contextlib.nullcontext(source)
+
+
+def _copy(capture: Path, plain: IO[bytes], sink: IO[bytes], size: int) -> int:
+    """Copy at most as many bytes as the limit; how many. size: that many are expected. Raises CaptureError."""
+    written, most = 0, limits().capture_bytes
+    while size <= most and (data := plain.read(COPY)):
+        written += len(data)
+        if written > most:
+            break
+        sink.write(data)
+    if max(written, size) > most:
+        raise CaptureError(f"{capture}: expands to {limits().beyond('capture_bytes')}")
+    return written
 
 
 UNKNOWN = -1

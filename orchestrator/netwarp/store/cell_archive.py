@@ -13,6 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 import msgspec
 
@@ -25,6 +26,9 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 """The first time that ZIP knows."""
 BROKEN = (OSError, EOFError, ValueError, RuntimeError, struct.error, zlib.error, zipfile.BadZipFile)
 """Errors of reading a damaged archive (RuntimeError: it says that a member is encrypted)."""
+OURS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+ENTRY = struct.Struct("<4s24xHHH12x")
+"""An entry of a ZIP file's directory: its signature, and the lengths of the name, of more fields and of a comment."""
 Files = Iterable[tuple[str, bytes | None]]
 """(name in the cell's directory, content); None: an empty directory."""
 
@@ -46,20 +50,21 @@ def pack_cell(directory: Path) -> bytes:
     return archive.getvalue()
 
 
+def packable(directory: Path) -> bool:
+    """True if a cell's archive could be read again within the limits: each is in memory whole. Raises OSError."""
+    return sum(path.lstat().st_size for path in inside(directory).rglob("*")) <= limits().bytes
+
+
 def unpack_cell(data: bytes, directory: Path) -> None:
     """Write the files of an archive into a new directory, replacing what is there. Raises StoreError.
 
     Nothing is written outside the directory, whatever names the archive holds.
     """
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        with open_archive(io.BytesIO(data)) as archive:
             members = archive.infolist()
-            if len(members) > limits().members:
-                raise StoreError(f"{directory.name}: its archive holds {limits().beyond('members')}")
-            if sum(member.file_size for member in members) > limits().capture_bytes:
-                raise StoreError(f"{directory.name}: its archive expands to {limits().beyond('capture_bytes')}")
-            for member in members:
-                refuse_bomb(member)
+            if sum(member.file_size for member in members) > limits().bytes:
+                raise StoreError(f"{directory.name}: its archive expands to {limits().beyond('bytes')}")
             _write(
                 ((member.filename, None if member.is_dir() else archive.read(member)) for member in members), directory
             )
@@ -67,10 +72,41 @@ def unpack_cell(data: bytes, directory: Path) -> None:
         raise StoreError(f"{directory}: its archive cannot be unpacked: {error}") from error
 
 
-def refuse_bomb(member: zipfile.ZipInfo) -> None:
-    """Refuse a compressed member that is large: it is read at once. Raises OSError."""
-    if member.compress_type != zipfile.ZIP_STORED and member.file_size > limits().file_bytes:
-        raise OSError(0, f"{member.filename} expands to {limits().beyond('file_bytes')}")
+def open_archive(file: IO[bytes]) -> zipfile.ZipFile:
+    """A ZIP file of which every member can be read within the limits. zipfile keeps all its members in memory, and a
+    compressed one is read at once. Raises BROKEN.
+    """
+    _count_members(file)
+    archive = zipfile.ZipFile(file)
+    for member in archive.infolist():
+        if member.compress_type not in OURS:
+            raise zipfile.BadZipFile(f"{member.filename[:80]!r} is compressed in a way that netwarp never does")
+        stored = member.compress_type == zipfile.ZIP_STORED
+        if member.file_size > (limits().bytes if stored else limits().file_bytes):
+            raise OSError(0, f"{member.filename} expands to {limits().beyond('bytes' if stored else 'file_bytes')}")
+    return archive
+
+
+def _count_members(file: IO[bytes]) -> None:
+    """Refuse a file whose directory has more entries than the limit, before any of them is kept. Raises OSError."""
+    end = zipfile._EndRecData(file)  # type: ignore[attr-defined]
+    if not end:
+        return  # no ZIP file: zipfile says so
+    size, place = end[5], end[9] - end[5] - (76 if end[0] == b"PK\6\6" else 0)
+    if size > limits().file_bytes:
+        raise OSError(0, f"its directory has {limits().beyond('file_bytes')}")
+    file.seek(max(0, place))
+    count, read = 0, 0
+    while read < size and len(entry := file.read(ENTRY.size)) == ENTRY.size:
+        signature, *lengths = ENTRY.unpack(entry)
+        count += 1
+        if signature != b"PK\1\2" or count > limits().members:
+            break
+        file.seek(sum(lengths), io.SEEK_CUR)
+        read += ENTRY.size + sum(lengths)
+    file.seek(0)
+    if count > limits().members:
+        raise OSError(0, f"holds {limits().beyond('members')}")
 
 
 def cell_to_bytes(directory: Path) -> bytes:

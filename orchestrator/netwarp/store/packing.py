@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Iterator
 
 from ..core.types import Outcome
-from .cell_archive import EPOCH, pack_cell, unpack_cell
+from .cell_archive import EPOCH, pack_cell, packable, unpack_cell
 from .packs import PACK_CELLS, SUFFIX, archives, cell_bytes, next_pack, packs, singles
 from .run_dir import RunDir, whole_file, write_atomic
 
@@ -18,11 +18,12 @@ PACK_ABOVE = 10_000
 
 def pack_one(run: RunDir, cell_id: str) -> None:
     """cells/<cell_id>/ -> cells/<cell_id>.zip, of a cell that COMPLETED and was analysed; any other stays open, for it
-    has to be looked into. Raises StoreError.
+    has to be looked into, and so does one that is larger than what is read of an archive. Raises StoreError.
     """
     directory = run.cells / cell_id
     cell = run.cell(cell_id)
-    if directory.is_dir() and cell.checks.exists() and cell.read_outcome().outcome is Outcome.COMPLETED:
+    completed = directory.is_dir() and cell.checks.exists() and cell.read_outcome().outcome is Outcome.COMPLETED
+    if completed and packable(directory):
         write_atomic(run.cells / f"{cell_id}{SUFFIX}", pack_cell(directory))
         # by one rename: a directory that is half gone would be read before the archive
         gone = run.partial_cell(f"{cell_id}{SUFFIX}").root

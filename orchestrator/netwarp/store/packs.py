@@ -21,7 +21,8 @@ from typing import IO, Any
 
 from ..core.errors import StoreError
 from ..core.inside import InsidePath, inside
-from .cell_archive import BROKEN, refuse_bomb
+from ..core.limits import limits
+from .cell_archive import BROKEN, open_archive
 
 PACK_CELLS = 1000
 """A pack's cells, at most: 100,000 cells are 100 files then, and packing as many takes about a second."""
@@ -98,7 +99,6 @@ class PackedPath(InsidePath):
         """The file's content. Raises FileNotFoundError, OSError."""
         cell, name = self._opened()
         try:
-            refuse_bomb(cell.getinfo(name))
             return cell.read(name)
         except KeyError as error:
             raise FileNotFoundError(2, os.strerror(2), str(self)) from error
@@ -138,7 +138,7 @@ def opened_cell(archive: Path, cell_id: str) -> zipfile.ZipFile:
 @functools.lru_cache(maxsize=_KEPT)
 def _opened(archive: Path, cell_id: str, changed_ns: int) -> zipfile.ZipFile:
     try:
-        return zipfile.ZipFile(io.BytesIO(cell_bytes(archive, cell_id)))
+        return open_archive(io.BytesIO(cell_bytes(archive, cell_id)))
     except BROKEN as error:
         raise StoreError(f"{archive}: {cell_id} cannot be read: {error}; restore that file, or remove it") from error
 
@@ -146,9 +146,11 @@ def _opened(archive: Path, cell_id: str, changed_ns: int) -> zipfile.ZipFile:
 def cell_bytes(archive: Path, cell_id: str) -> bytes:
     """The archive of one cell. Raises as opened_cell."""
     if not PACK.fullmatch(archive.name):
+        if archive.stat().st_size > limits().bytes:
+            raise StoreError(f"{archive}: has {limits().beyond('bytes')}")
         return inside(archive).read_bytes()
     try:
-        with inside(archive).open("rb") as file, zipfile.ZipFile(file) as pack:
+        with inside(archive).open("rb") as file, open_archive(file) as pack:
             return pack.read(cell_id + SUFFIX)
     except KeyError as error:
         raise FileNotFoundError(2, os.strerror(2), f"{archive}/{cell_id}") from error
@@ -216,7 +218,7 @@ def _cells_in(there: Sequence[Path]) -> dict[str, Path]:
 @functools.lru_cache(maxsize=4096)
 def _cells_of(pack: Path, changed_ns: int) -> tuple[str, ...]:
     try:
-        with inside(pack).open("rb") as file, zipfile.ZipFile(file) as archive:
+        with inside(pack).open("rb") as file, open_archive(file) as archive:
             names = archive.namelist()
         if not all(name.endswith(SUFFIX) for name in names):  # cut off: the end of the last cell's archive is read
             raise zipfile.BadZipFile("its end is missing")

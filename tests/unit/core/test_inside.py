@@ -207,3 +207,24 @@ def test_paths_made_from_a_path_have_its_base(tmp_path: Path) -> None:
             path.with_suffix(".y"), path.temporary(".y")]  # fmt: skip
     assert [path.base for path in made] == [tmp_path] * len(made)
     assert path.parents[1] == tmp_path / "cells"
+
+
+LISTS: dict[str, Callable[[InsidePath], object]] = {
+    "listed": lambda folder: folder.listed(),
+    "iterdir": lambda folder: list(folder.iterdir()),
+    "glob": lambda folder: list(folder.glob("*.json")),
+    "rglob": lambda folder: list(folder.rglob("*")),
+    "copy_tree": lambda folder: folder.copy_tree(folder.parent / "copy"),
+}
+
+
+@pytest.mark.parametrize("lists", LISTS)
+def test_a_name_that_is_not_utf_8_is_refused(lists: str, scene: Scene) -> None:
+    """No page, no JSON and no hash of names could hold it; what has such a name is removed with its folder."""
+    inner = scene.run / "inner"
+    Path(os.fsdecode(os.fsencode(inner) + b"/\xff\x1b.json")).touch()
+    with pytest.raises(StoreError, match=r"inner: in it a file is named b'\\xff\\x1b.json', which is not UTF-8") as got:
+        LISTS[lists](inner)
+    assert str(got.value).isprintable()
+    inner.remove_tree()
+    assert not inner.exists()

@@ -12,7 +12,7 @@ import netwarp
 ROOMS = ("store", "engine", "measure", "results", "present", "captures", "sandbox", "cli")
 BY_A_PATH = {
     "os": {"open", "unlink", "remove", "rename", "replace", "link", "symlink", "rmdir", "mkdir", "makedirs", "scandir",
-           "listdir", "walk", "chmod", "chown", "truncate"},
+           "listdir", "walk", "chmod", "chown", "truncate", "fspath"},
     "shutil": {"rmtree", "copy", "copy2", "copyfile", "copytree", "move"},
     "tempfile": {"mkstemp", "mkdtemp", "TemporaryDirectory", "NamedTemporaryFile", "TemporaryFile"},
     "io": {"open"},
@@ -28,6 +28,7 @@ ALLOWED = {
     "sandbox/hosts/backend.py": "a scratch directory of its own",
     "sandbox/hosts/held_machines.py": "a scratch directory of its own",
     "sandbox/hosts/agent/": "on a machine under test, in its own directory",
+    "captures/native.py": "a file in a run directory by its descriptor, any other by its path",
     "engine/bundles.py": "a scratch directory of its own, into which a bundle is unpacked",
     "engine/cluster_files.py": "the programs' cache of a dask worker",
     "engine/local_workers.py": "a pipe's descriptor",

@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from netwarp import CaptureError, NetwarpError, SpecError, StoreError, explain_captures, export_captures
+from netwarp import (
+    CaptureError,
+    NetwarpError,
+    SpecError,
+    StoreError,
+    analyze_captures,
+    explain_captures,
+    export_captures,
+)  # fmt: skip
+from netwarp.core.limits import raised
 from support.captures import recorded
 
 PLAIN = zstandard.ZstdDecompressor().decompress(recorded("tcp", "a", ["p1"])[0].read_bytes())
@@ -55,6 +64,48 @@ def test_a_cell_of_a_stranger_leads_nowhere(kind: str, cell: Path, tmp_path: Pat
     with contextlib.suppress(NetwarpError):
         told = explain_captures([cell]).refused
         assert any("z-p1.pcap" in text for text in told), told
+
+
+@pytest.mark.parametrize("kind", ["a link", "a link to a device", "a pipe"])
+def test_a_plain_folder_of_captures_leads_nowhere(kind: str, tmp_path: Path) -> None:
+    """The same of a folder that is no cell's: what is no file in it is refused, the rest is analysed."""
+    folder = tmp_path / "captures"
+    folder.mkdir()
+    (folder / "a.pcap").write_bytes(PLAIN)
+    (tmp_path / "secret.pcap").write_bytes(PLAIN)
+    inside = folder / "z.pcap"
+    if kind == "a pipe":
+        os.mkfifo(inside)
+    else:
+        inside.symlink_to("/dev/zero" if "device" in kind else tmp_path / "secret.pcap")
+    for analysed in (analyze_captures([folder]), explain_captures([folder])):
+        assert len(analysed.refused) == 1 and "z.pcap" in analysed.refused[0]
+    for analyse in (
+        lambda: analyze_captures([folder], join=True), lambda: analyze_captures([folder], merge=True),
+        lambda: list(export_captures([folder], tmp_path / "plain")),
+    ):  # fmt: skip
+        with pytest.raises(NetwarpError, match=r"z\.pcap"):
+            analyse()
+
+
+@pytest.mark.parametrize("suffix", ["zst", "zst of two frames", "zst without a length", "gz", ""])
+def test_no_more_than_the_limit_is_written(suffix: str, tmp_path: Path) -> None:
+    """Also where the file says another size, or none."""
+    data = bytes(3_000_000)
+    without = zstandard.ZstdCompressor(write_content_size=False).compress(data)
+    content = {
+        "zst": zstandard.ZstdCompressor().compress(data), "zst of two frames": without + without, "": data,
+        "zst without a length": without, "gz": gzip.compress(data),
+    }[suffix]  # fmt: skip
+    path = tmp_path / f"a.pcap.{suffix.split()[0]}" if suffix else tmp_path / "a.pcap"
+    path.write_bytes(content)
+    said = r"more than 2000000 B; .*--limit capture-bytes="
+    with raised(["capture-bytes=2 MB"]), pytest.raises(CaptureError, match=said):
+        list(export_captures([path], tmp_path / "plain"))
+    assert not (tmp_path / "plain").exists()
+    with raised(["capture-bytes=8 MB"]):
+        (made,) = export_captures([path], tmp_path / "plain")
+    assert made.stat().st_size == (6_000_000 if "two" in suffix else 3_000_000)
 
 
 def test_a_mistake_writes_nothing(cell: Path, tmp_path: Path) -> None:
