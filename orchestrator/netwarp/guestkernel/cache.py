@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..core.errors import KernelError
+from ..core.outside_text import one_line
 from .recipe import load_recipe, release_numbers, same_release
 from .source import file_sha256
 
@@ -29,6 +30,9 @@ RECORD = "build.json"
 WHEELS = "netwarp_kernels"
 _FORMAT = 1
 _WORK = ".building-"
+_RECORD_BYTES = 1 << 20
+_NO_RECORD = (OSError, ValueError, TypeError, KeyError, RecursionError)
+"""Errors of reading a record that is missing or damaged."""
 _KINDS = ("package", "tarball", "directory", "commit")
 _ROOT_GUESSED = (6, 12)
 
@@ -150,17 +154,15 @@ def asks_for_a_root(binary: Path) -> bool:
 def recorded_release(binary: Path) -> str:
     """The release in the record beside an executable; "" if there is none."""
     try:
-        return str(json.loads((binary.parent / RECORD).read_bytes())["release"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return _record(binary.parent)["release"]
+    except _NO_RECORD:
         return ""
 
 
 def read_build(folder: Path) -> KernelBuild | None:
     """The kernel in `folder`; None, with a warning in the log, if its files contradict each other or are incomplete."""
     try:
-        record = json.loads((folder / RECORD).read_bytes())
-        if record.pop("format") != _FORMAT:
-            raise ValueError("written by another version of netwarp")
+        record = _record(folder)
         include = folder / "include"
         build = KernelBuild(
             key=folder.name, binary=folder / "linux", include=include if include.is_dir() else None, **record
@@ -168,9 +170,21 @@ def read_build(folder: Path) -> KernelBuild | None:
         if file_sha256(build.binary) != build.sha256:
             raise ValueError("the executable is not the one that was built")
         return build
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except _NO_RECORD as error:
         log.warning("kernel %s is not used: %s", folder, error)
         return None
+
+
+def _record(folder: Path) -> dict[str, str]:
+    """The content of build.json, which may come from anywhere: texts of one line. Raises _NO_RECORD."""
+    with open(folder / RECORD, "rb") as file:
+        record = json.loads(file.read(_RECORD_BYTES))
+    if not isinstance(record, dict) or record.pop("format", None) != _FORMAT:
+        raise ValueError("written by another version of netwarp")
+    for name, value in record.items():
+        if not isinstance(value, str) or len(value) > 2000 or one_line(value) != value:
+            raise ValueError(f"its {name[:40]!r} is no text of one line")
+    return record
 
 
 def write_record(folder: Path, build: KernelBuild) -> None:

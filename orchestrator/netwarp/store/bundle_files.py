@@ -7,10 +7,10 @@ from __future__ import annotations
 import lzma
 import os
 import re
-import tarfile
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from ..core.archives import COPY, TarMembers
 from ..core.errors import StoreError, os_words
 from ..core.limits import limits
 
@@ -32,9 +32,6 @@ NAMES = re.compile(
     )
 )
 """The names that a bundle may hold."""
-MOST_OF_A_HEADER = 64 << 10
-"""Bytes of the extended header of a file, which holds a long name."""
-BLOCK, COPY = tarfile.BLOCKSIZE, 1 << 20
 XZ_MEMORY = 128 << 20
 """xz -9 takes 65 MiB; a header may ask for 4 GiB."""
 
@@ -61,66 +58,28 @@ def unpack_bundle(path: Path, directory: Path) -> None:
 
 
 class _Unpacker:
-    """tarfile would read a header of any size at once, and keep every member: this reads header by header."""
+    """Writes the files of one bundle."""
 
     def __init__(self, path: Path, packed: IO[bytes], directory: Path) -> None:
         self._path, self._packed, self._root = path, packed, os.fspath(directory)
         self._xz = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY)
-        self._bytes = self._members = 0
+        self._bytes = self._count = 0
         self._made: set[str] = set()
+        self._members = TarMembers(self._read, self._none)
 
     def all(self) -> None:
-        long_name: str | None = None
-        while (entry := self._header()) is not None:
-            if entry.type == tarfile.XHDTYPE and long_name is None:
-                long_name = self._long_name(entry)
-                continue
-            if not (
-                entry.type in tarfile.REGULAR_TYPES and entry.type not in (tarfile.CONTTYPE, tarfile.GNUTYPE_SPARSE)
-            ):
+        while (entry := self._members.next()) is not None:
+            if entry.isdir():
                 raise self._none(f"it holds {entry.name[:100]!r}, which is no file")
-            self._file(entry.name if long_name is None else long_name, entry.size)
-            long_name = None
-
-    def _header(self) -> tarfile.TarInfo | None:
-        """The next header; None at the end of the archive."""
-        block = self._read(BLOCK)
-        if not block.strip(b"\0"):
-            return None
-        try:
-            entry = tarfile.TarInfo.frombuf(block, "utf-8", "strict")
-        except (tarfile.TarError, ValueError) as error:
-            raise self._none(f"a header in it is damaged: {error}") from error
-        if entry.size < 0:
-            raise self._none(f"{entry.name[:100]!r} has a negative size")
-        return entry
-
-    def _long_name(self, entry: tarfile.TarInfo) -> str:
-        """The name in an extended header (POSIX pax: "length key=value" lines)."""
-        if entry.size > MOST_OF_A_HEADER:
-            raise self._none(f"a header in it claims {entry.size} bytes")
-        records = self._read(_padded(entry.size))[: entry.size]
-        name = None
-        while records:
-            length, space, rest = records.partition(b" ")
-            if not (space and length.isdigit() and len(length) < 6 and len(length) < int(length) <= len(records)):
-                raise self._none("an extended header in it is damaged")
-            key, _, value = rest[: int(length) - len(length) - 2].partition(b"=")
-            if key != b"path":
-                raise self._none(f"an extended header in it holds {key[:40]!r}, and a bundle's only a name")
-            name = value.decode("utf-8", errors="replace")
-            records = records[int(length) :]
-        if name is None:
-            raise self._none("an extended header in it is empty")
-        return name
+            self._file(entry.name, entry.size)
 
     def _file(self, name: str, size: int) -> None:
         if not NAMES.fullmatch(name):
             raise self._none(f"it holds {name[:100]!r}, which is no file of a run")
         if size > limits().file_bytes:
             raise StoreError(f"{self._path}: {name} has {limits().beyond('file_bytes')}")
-        self._members += 1
-        if self._members > limits().members:
+        self._count += 1
+        if self._count > limits().members:
             raise StoreError(f"{self._path}: holds {limits().beyond('members')}")
         self._bytes += size
         if self._bytes > limits().bytes:
@@ -131,14 +90,10 @@ class _Unpacker:
             self._made.add(folder)
         try:
             with open(os.path.join(self._root, name), "xb") as file:
-                left = size
-                while left:
-                    block = self._read(min(left, COPY))
+                for block in self._members.content(size):
                     file.write(block)
-                    left -= len(block)
         except FileExistsError as error:
             raise self._none(f"it holds {name} twice") from error
-        self._read(_padded(size) - size)
 
     def _read(self, count: int) -> bytes:
         blocks: list[bytes] = []
@@ -153,7 +108,3 @@ class _Unpacker:
 
     def _none(self, why: str) -> StoreError:
         return StoreError(f"{self._path}: is no bundle of a run: {why}; netwarp archive bundle RUN writes one")
-
-
-def _padded(size: int) -> int:
-    return -(-size // BLOCK) * BLOCK

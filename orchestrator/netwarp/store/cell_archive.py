@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import io
 import stat
-import struct
 import zipfile
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO
 
 import msgspec
 
+from ..core.archives import BROKEN, open_archive
 from ..core.errors import StoreError
 from ..core.inside import InsidePath, inside
 from ..core.limits import limits
@@ -24,11 +22,6 @@ from . import compressed
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
 """The first time that ZIP knows."""
-BROKEN = (OSError, EOFError, ValueError, RuntimeError, struct.error, zlib.error, zipfile.BadZipFile)
-"""Errors of reading a damaged archive (RuntimeError: it says that a member is encrypted)."""
-OURS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-ENTRY = struct.Struct("<4s24xHHH12x")
-"""An entry of a ZIP file's directory: its signature, and the lengths of the name, of more fields and of a comment."""
 Files = Iterable[tuple[str, bytes | None]]
 """(name in the cell's directory, content); None: an empty directory."""
 
@@ -70,43 +63,6 @@ def unpack_cell(data: bytes, directory: Path) -> None:
             )
     except BROKEN as error:
         raise StoreError(f"{directory}: its archive cannot be unpacked: {error}") from error
-
-
-def open_archive(file: IO[bytes]) -> zipfile.ZipFile:
-    """A ZIP file of which every member can be read within the limits. zipfile keeps all its members in memory, and a
-    compressed one is read at once. Raises BROKEN.
-    """
-    _count_members(file)
-    archive = zipfile.ZipFile(file)
-    for member in archive.infolist():
-        if member.compress_type not in OURS:
-            raise zipfile.BadZipFile(f"{member.filename[:80]!r} is compressed in a way that netwarp never does")
-        stored = member.compress_type == zipfile.ZIP_STORED
-        if member.file_size > (limits().bytes if stored else limits().file_bytes):
-            raise OSError(0, f"{member.filename} expands to {limits().beyond('bytes' if stored else 'file_bytes')}")
-    return archive
-
-
-def _count_members(file: IO[bytes]) -> None:
-    """Refuse a file whose directory has more entries than the limit, before any of them is kept. Raises OSError."""
-    end = zipfile._EndRecData(file)  # type: ignore[attr-defined]
-    if not end:
-        return  # no ZIP file: zipfile says so
-    size, place = end[5], end[9] - end[5] - (76 if end[0] == b"PK\6\6" else 0)
-    if size > limits().file_bytes:
-        raise OSError(0, f"its directory has {limits().beyond('file_bytes')}")
-    file.seek(max(0, place))
-    count, read = 0, 0
-    while read < size and len(entry := file.read(ENTRY.size)) == ENTRY.size:
-        signature, *lengths = ENTRY.unpack(entry)
-        count += 1
-        if signature != b"PK\1\2" or count > limits().members:
-            break
-        file.seek(sum(lengths), io.SEEK_CUR)
-        read += ENTRY.size + sum(lengths)
-    file.seek(0)
-    if count > limits().members:
-        raise OSError(0, f"holds {limits().beyond('members')}")
 
 
 def cell_to_bytes(directory: Path) -> bytes:

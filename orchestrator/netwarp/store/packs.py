@@ -19,10 +19,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from ..core.archives import BROKEN, open_archive
 from ..core.errors import StoreError
 from ..core.inside import InsidePath, inside
 from ..core.limits import limits
-from .cell_archive import BROKEN, open_archive
 
 PACK_CELLS = 1000
 """A pack's cells, at most: 100,000 cells are 100 files then, and packing as many takes about a second."""
