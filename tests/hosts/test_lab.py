@@ -107,7 +107,7 @@ def test_choi2009_link_down_with_sctp_failover(tmp_path: Path) -> None:
 def test_the_playbook_run_does_what_the_command_does(tmp_path: Path) -> None:
     """`run.yml -e experiment=...`: the run, its report, and where that is."""
     spec = small(tmp_path)
-    chosen = ["--where", "protocol=tcp", "--where", "rate=1 Mbit/s", "--out", str(tmp_path / "run")]
+    chosen = ["--where", "protocol=tcp", "--where", "rate=1 Mbit/s", "--out", str(tmp_path / "run"), "--allow-programs"]
     said = playbook("run", "-e", json.dumps({"experiment": str(spec), "arguments": chosen}), late=True)
     cell, outcome = cell_of(tmp_path / "run")
     assert outcome["outcome"] == "COMPLETED" or str(outcome["reason"]).startswith(LATE), outcome
@@ -220,7 +220,7 @@ def test_a_kernel_that_lacks_a_feature(tmp_path: Path) -> None:
 
 def test_two_runs_at_once(tmp_path: Path) -> None:
     """The second is refused, and told whose the first is."""
-    machine = read_inventory(INVENTORY).machines["r"]
+    machine = read_inventory(INVENTORY, allow_programs=True).machines["r"]
     holder = MachineLink(machine)
     try:
         holder.ask("lease", token="0", who="somebody, since noon")
@@ -246,7 +246,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
 def disturbed(folder: Path, machine: str, command: str, inventory: Path = INVENTORY) -> dict[str, Any]:
     """The outcome of a cell in whose middle something is done on a machine ("": it is switched off)."""
     words = [BIN / "netwarp", "run", *CHOI, "--where", "fault=link", "--out", folder / "run", "--backend", "hosts",
-             "--inventory", inventory, "--no-report"]  # fmt: skip
+             "--allow-programs", "--inventory", inventory, "--no-report"]  # fmt: skip
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         while not on("a", "grep -sxl sender /proc/[0-9]*/comm") and run.poll() is None:
             pass

@@ -78,8 +78,8 @@ def test_nobody_makes_and_ends_a_laboratory(place: Path) -> None:
         assert made.returncode == 0, made.stdout + made.stderr
         assert len(processes_in(place)) >= len(MACHINES)
         planned = nobody(
-            BIN / "netwarp", "plan", *CHOI, "--where", "fault=link", "--backend", "hosts", "--inventory",
-            place / "lab" / "inventory.yml",
+            BIN / "netwarp", "plan", *CHOI, "--where", "fault=link", "--backend", "hosts", "--allow-programs",
+            "--inventory", place / "lab" / "inventory.yml",
         )  # fmt: skip
         assert planned.returncode == 0, planned.stdout + planned.stderr
         assert "1 of 1 cell can run on these machines" in planned.stdout

@@ -17,7 +17,8 @@ from .cells import MS, two_path_cell
 
 def inventory(**machines: dict[str, Any]) -> Inventory:
     """Of machines with these variables."""
-    return from_listing(Path("inventory.yml"), {"_meta": {"hostvars": machines}, "netwarp": {"hosts": list(machines)}})
+    listing = {"_meta": {"hostvars": machines}, "netwarp": {"hosts": list(machines)}}
+    return from_listing(Path("inventory.yml"), listing, allow_programs=True)
 
 
 def devices_of(placed: Placement) -> dict[tuple[str, str, str], Device]:

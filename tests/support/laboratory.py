@@ -106,7 +106,7 @@ def await_machine(machine: str) -> None:
 
 def netwarp(command: str, *arguments: object, inventory: Path = INVENTORY) -> subprocess.CompletedProcess[str]:
     """`netwarp COMMAND ... --backend hosts --inventory FILE`."""
-    words = [BIN / "netwarp", command, *arguments, "--backend", "hosts", "--inventory", inventory]
+    words = [BIN / "netwarp", command, *arguments, "--backend", "hosts", "--allow-programs", "--inventory", inventory]
     return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, timeout=280)
 
 

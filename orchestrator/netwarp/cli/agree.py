@@ -30,7 +30,7 @@ from . import EXIT_INTERRUPTED
 from .output import make_table, plain_console, print_json, print_lines
 from .places import new_file, new_folder
 from .progress import TerminalProgress
-from .run import add_plan_arguments, plan_options, resuming
+from .run import add_inventory_arguments, add_plan_arguments, plan_options, resuming
 
 SHOWN, FEW = 20, 6
 DIFFER = 1
@@ -47,7 +47,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_plan_arguments(parser)
     parser.add_argument("other", metavar="RUN_B", nargs="?", type=Path, help="with RUN_A for SPEC: two runs")
     parser.add_argument("--backends", metavar="A,B", help="e.g. virtual,guest (of virtual, guest, netns, hosts)")
-    parser.add_argument("--inventory", type=Path, metavar="FILE", help="of hosts: machines, as Ansible knows them")
+    add_inventory_arguments(parser)
     parser.add_argument("--jobs", type=int, metavar="N", help="cells at once (default: cores; on the wall clock 1)")
     parser.add_argument(
         "--out",
@@ -111,6 +111,7 @@ def _two_backends(args: argparse.Namespace) -> RunComparison:
     with TerminalProgress() as progress:
         return agree_backends(
             **plan_options(args), backends=_backends(args.backends), inventory=_inventory(args), jobs=args.jobs,
+            allow_programs=args.allow_programs,
             out=args.out, resume=args.resume, arguments=args.typed, progress=progress,
         )  # fmt: skip
 

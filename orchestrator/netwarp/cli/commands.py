@@ -34,7 +34,7 @@ from ..testbed.steps import to_commands
 from . import EXIT_UNAVAILABLE
 from .output import print_json, print_lines
 from .places import new_folder
-from .run import add_plan_arguments, add_shard_argument, plan_of
+from .run import add_inventory_arguments, add_plan_arguments, add_shard_argument, plan_of
 from .summary import size_words
 
 
@@ -47,7 +47,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--backend", default="auto", choices=BACKENDS, help="whose kernel must know the sysctls (default: auto); "
         "hosts: what the machines of --inventory lack",
     )  # fmt: skip
-    plan.add_argument("--inventory", type=Path, metavar="FILE", help="of hosts: machines, as Ansible knows them")
+    add_inventory_arguments(plan)
     plan.add_argument("--offline", action="store_true", help="of hosts: from the inventory alone; ask no machine")
     plan.add_argument("--example", action="store_true", help="print a minimal complete spec")
     plan.add_argument("--steps", action="store_true", help="print each cell as the ip, tc and sysctl commands it means")
@@ -122,7 +122,7 @@ def _plan_hosts(args: argparse.Namespace) -> int:
     """Prints an inventory's lacks: 0 where every cell can run, 77 where not."""
     if args.inventory is None:
         raise SpecError("--backend hosts needs --inventory FILE (docs/physical-hosts.md)")
-    fits = fit(plan_of(args, None), args.inventory, ask=not args.offline)
+    fits = fit(plan_of(args, None), args.inventory, ask=not args.offline, allow_programs=args.allow_programs)
     if args.json:
         print_json(fits, indent=2)
     else:

@@ -47,7 +47,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="local (default): worker processes of this machine; dask: a cluster of its own on this machine; "
         "dask:ADDRESS: the workers of that dask scheduler",
     )  # fmt: skip
-    parser.add_argument("--inventory", type=Path, metavar="FILE", help="of hosts: machines, as Ansible knows them")
+    add_inventory_arguments(parser)
     parser.add_argument("--jobs", type=int, metavar="N", help="cells at once (default: cores; on the wall clock 1)")
     parser.add_argument(
         "--out", type=new_folder, metavar="DIR", help="run directory (default: results/<name>/<UTC time>/)"
@@ -68,6 +68,15 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--no-report", action="store_true", help="stop after the tables")
     parser.add_argument("--parquet", action="store_true", help="write the tables as Parquet too (needs polars)")
     parser.set_defaults(run=run)
+
+
+def add_inventory_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the back end hosts, shared with `plan` and `compare backends`."""
+    parser.add_argument("--inventory", type=Path, metavar="FILE", help="of hosts: machines, as Ansible knows them")
+    parser.add_argument(
+        "--allow-programs", action="store_true",
+        help="of hosts: the inventory may name programs that run on this machine as you, for links or in place of ssh",
+    )  # fmt: skip
 
 
 def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
@@ -133,7 +142,7 @@ def run(args: argparse.Namespace) -> int:
         args,
         lambda progress: run_experiment(
             **plan_options(args), shard=shard_option(args), backend=args.backend,
-            inventory=args.inventory,
+            inventory=args.inventory, allow_programs=args.allow_programs,
             executor=args.executor, jobs=args.jobs, out=args.out, resume=args.resume, keep=args.keep,
             pack=args.pack, report=not args.no_report, parquet=args.parquet, arguments=args.typed,
             progress=progress,

@@ -108,7 +108,7 @@ def expand(capture: Path, target: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _plain(capture: Path, source: IO[bytes]) -> contextlib.AbstractContextManager[IO[bytes]]:
+def _plain(capture: Path, source: IO[bytes]) -> contextlib.AbstractContextManager[Any]:
     if capture.suffix == ".zst":
         expanding = zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW)
         return expanding.stream_reader(source, read_across_frames=True, closefd=False)

@@ -142,11 +142,11 @@ def kernel_sysctls(
     return None
 
 
-def fit(plan: Plan, inventory: str | Path, *, ask: bool = True) -> InventoryFit:
+def fit(plan: Plan, inventory: str | Path, *, ask: bool = True, allow_programs: bool = False) -> InventoryFit:
     """An inventory's lacks for a plan. ask: connect to its machines (where one cannot be reached, that is a problem
-    of it). Raises SpecError, BackendUnavailable (no Ansible to read the inventory).
+    of it). allow_programs: as of `run`. Raises SpecError, BackendUnavailable (no Ansible to read the inventory).
     """
-    there = read_inventory(Path(inventory))
+    there = read_inventory(Path(inventory), allow_programs=allow_programs)
     lacks: Counter[str] = Counter()
     notes: Counter[str] = Counter()
     needs: dict[str, dict[str, None]] = {}

@@ -60,6 +60,7 @@ def agree_backends(
     where: Where = (),
     jobs: int | None = None,
     inventory: str | Path | None = None,
+    allow_programs: bool = False,
     out: str | Path | None = None,
     resume: bool = False,
     arguments: Sequence[str] = (),
@@ -67,9 +68,9 @@ def agree_backends(
 ) -> RunComparison:
     """Run the cells of a spec on two back ends, and compare every number of the second with the first.
 
-    repetitions: default 5. inventory: of the back end hosts. out: the directory for both runs (default:
-    results/agreement/<name>/<time>/). resume: continue the interrupted comparison in `out`. The other
-    arguments: as for `run`. Raises what `run` raises.
+    repetitions: default 5. inventory: of the back end hosts; allow_programs: as of `run`. out: the directory for
+    both runs (default: results/agreement/<name>/<time>/). resume: continue the interrupted comparison in `out`. The
+    other arguments: as for `run`. Raises what `run` raises.
     """
     if resume and out is None:
         raise SpecError("--resume wants --out: the directory of the interrupted one")
@@ -89,7 +90,9 @@ def agree_backends(
     drawn = tuple(cell for cell in whole.cells if cell.random or cell.repetition == 0)
     machines = None if inventory is None else Path(inventory)
     for name in backends:  # before anything runs: may raise BackendUnavailable
-        with_kernels(choose(name, machines if name == "hosts" else None), drawn).backend.close()
+        with_kernels(
+            choose(name, machines if name == "hosts" else None, allow_programs=allow_programs), drawn
+        ).backend.close()
     if out is not None:
         check_out(Path(out), resume, backends)
     folder = Path(out) if out is not None else new_directory(Path("results") / "agreement" / whole.name).root
@@ -100,7 +103,9 @@ def agree_backends(
             plan = msgspec.structs.replace(whole, cells=drawn) if name == "virtual" else whole
             directory = RunDir(folder / name)
             try:
-                again.append(_run_side(spec, plan, name, machines, directory, jobs, resume, arguments, progress))
+                again.append(
+                    _run_side(spec, plan, name, machines, allow_programs, directory, jobs, resume, arguments, progress)
+                )
                 runs.append(open_run(directory.root))
             except (KeyboardInterrupt, OSError, StoreError) as error:
                 # `folder` is what goes on
@@ -113,6 +118,7 @@ def _run_side(
     plan: Plan,
     name: str,
     machines: Path | None,
+    allow_programs: bool,
     directory: RunDir,
     jobs: int | None,
     resume: bool,
@@ -122,7 +128,9 @@ def _run_side(
     """Run the unfinished cells of one side; returns the cells that were rerun, and why. Raises BackendUnavailable, or
     KeyboardInterrupt with the finished cells kept.
     """
-    chosen = with_kernels(choose(name, machines if name == "hosts" else None), plan.cells)
+    chosen = with_kernels(
+        choose(name, machines if name == "hosts" else None, allow_programs=allow_programs), plan.cells
+    )
     cores = os.cpu_count() or 1
     jobs = (jobs or 1) if chosen.backend.wall_clock else min(jobs or cores, cores)
     jobs = jobs if chosen.backend.on_this_machine else 1

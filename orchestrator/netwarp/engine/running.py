@@ -75,6 +75,7 @@ def run(
     shard: tuple[int, int] | None = None,
     backend: str = "auto",
     inventory: str | Path | None = None,
+    allow_programs: bool = False,
     executor: str = "local",
     jobs: int | None = None,
     out: str | Path | None = None,
@@ -91,14 +92,14 @@ def run(
 
     experiment: as for `load_experiment`; one without a file is kept in the run, as spec/spec.toml. sets, seed,
     repetitions, only, where, shard: as for `plan_experiment`. backend: auto, virtual, guest, netns, or hosts with
-    inventory, a file that Ansible reads. executor: local (worker processes), dask (a cluster of its own on this
-    machine) or dask:ADDRESS of a scheduler. jobs: cells at once (default: cores; on the wall clock 1). out: the run
-    directory (default: results/<name>/<UTC time>/). resume: go on with an interrupted run (`out`, or the latest of this
-    plan). keep: of a cell that was analysed and COMPLETED, beside what is derived: "all"; "captures"; "tables", neither
-    captures nor records, which `replay` makes again. pack: put finished cells into a few archives (default: for more
-    than 10,000 cells), which `unpack` opens. report: make the report. parquet: write the tables as Parquet too (needs
-    polars). conclude: what the finished run shows, which its report begins with (conclusion.json). arguments: the words
-    of the command line, for the manifest.
+    inventory, a file that Ansible reads; allow_programs: it may name programs that run here. executor: local (worker
+    processes), dask (a cluster of its own on this machine) or dask:ADDRESS of a scheduler. jobs: cells at once
+    (default: cores; on the wall clock 1). out: the run directory (default: results/<name>/<UTC time>/). resume: go on
+    with an interrupted run (`out`, or the latest of this plan). keep: of a cell that was analysed and COMPLETED, beside
+    what is derived: "all"; "captures"; "tables", neither captures nor records, which `replay` makes again. pack: put
+    finished cells into a few archives (default: for more than 10,000 cells), which `unpack` opens. report: make the
+    report. parquet: write the tables as Parquet too (needs polars). conclude: what the finished run shows, which its
+    report begins with (conclusion.json). arguments: the words of the command line, for the manifest.
 
     Raises SpecError (nothing was run), BackendUnavailable, RunInterrupted, RunOutOfSpace, StoreError.
     """
@@ -123,8 +124,9 @@ def run(
             "remove; leave --keep out, or run with --executor local"
         )
     return run_plan(
-        spec, plan, run_rounds, backend=backend, inventory=inventory, executor=where_to, jobs=jobs, out=out,
-        resume=resume, keep=keep, pack=pack, report=report, parquet=parquet, conclude=conclude, progress=progress,
+        spec, plan, run_rounds, backend=backend, inventory=inventory, allow_programs=allow_programs, executor=where_to,
+        jobs=jobs, out=out, resume=resume, keep=keep, pack=pack, report=report, parquet=parquet, conclude=conclude,
+        progress=progress,
         arguments=lambda file: arguments or _equivalent(
             file, sets or {}, seed, repetitions, only, where, shard, backend, executor
         ),
@@ -153,6 +155,7 @@ def run_plan(
     later: Sequence[Cell] = (),
     backend: str = "auto",
     inventory: str | Path | None = None,
+    allow_programs: bool = False,
     executor: Executor = LOCAL,
     jobs: int | None = None,
     out: str | Path | None = None,
@@ -168,7 +171,10 @@ def run_plan(
     arguments: the words of the command line, given the file of the spec. later: cells that the rounds may add. The
     rest, and what it raises, as `run`.
     """
-    chosen = with_kernels(choose(backend, None if inventory is None else Path(inventory)), later or plan.cells)
+    chosen = with_kernels(
+        choose(backend, None if inventory is None else Path(inventory), allow_programs=allow_programs),
+        later or plan.cells,
+    )
     if chosen.why:
         progress(Notice(chosen.why))
     if brought := programs_notice(later or plan.cells, chosen.backend.user):

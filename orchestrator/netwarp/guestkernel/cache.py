@@ -163,6 +163,8 @@ def read_build(folder: Path) -> KernelBuild | None:
     """The kernel in `folder`; None, with a warning in the log, if its files contradict each other or are incomplete."""
     try:
         record = _record(folder)
+        if record.pop("format", None) != str(_FORMAT):
+            raise ValueError("written by another version of netwarp")
         include = folder / "include"
         build = KernelBuild(
             key=folder.name, binary=folder / "linux", include=include if include.is_dir() else None, **record
@@ -179,8 +181,9 @@ def _record(folder: Path) -> dict[str, str]:
     """The content of build.json, which may come from anywhere: texts of one line. Raises _NO_RECORD."""
     with open(folder / RECORD, "rb") as file:
         record = json.loads(file.read(_RECORD_BYTES))
-    if not isinstance(record, dict) or record.pop("format", None) != _FORMAT:
-        raise ValueError("written by another version of netwarp")
+    if not isinstance(record, dict):
+        raise TypeError("its record is no table")
+    record |= {"format": str(record.get("format"))}
     for name, value in record.items():
         if not isinstance(value, str) or len(value) > 2000 or one_line(value) != value:
             raise ValueError(f"its {name[:40]!r} is no text of one line")

@@ -12,7 +12,6 @@ import re
 import tarfile
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
-from typing import IO
 
 from ..core.archives import BROKEN, TarMembers, open_archive
 from ..core.errors import KernelError, reason_words
@@ -84,7 +83,7 @@ def import_kernel(file: Path, enter: Callable[[str], None] = lambda stage: None)
         raise KernelError(f"{file}: {NONE}, or was damaged: {error}") from error
 
 
-def _exactly(packed: IO[bytes]) -> Callable[[int], bytes]:
+def _exactly(packed: gzip.GzipFile) -> Callable[[int], bytes]:
     def read(count: int) -> bytes:
         data = packed.read(count)
         if len(data) < count:

@@ -62,13 +62,14 @@ class Chosen:
         return {build.release: mode_of(build.binary, memory_dir()) for build in builds}
 
 
-def choose(name: str, inventory: Path | None = None) -> Chosen:
-    """The back end of that name (of BACKENDS). inventory: of `hosts`, whose machines are taken until it is closed.
+def choose(name: str, inventory: Path | None = None, *, allow_programs: bool = False) -> Chosen:
+    """The back end of that name (of BACKENDS). inventory: of `hosts`, whose machines are taken until it is closed;
+    allow_programs: it may name programs that run here.
 
     Raises BackendUnavailable with every remedy where it cannot run here; SpecError where the inventory is wrong.
     """
     if name == "hosts":
-        return hosts(inventory)
+        return hosts(inventory, allow_programs=allow_programs)
     if inventory is not None:
         raise SpecError(f"--inventory is of --backend hosts, not of {name}")
     if name == "netns":
@@ -132,13 +133,13 @@ def _file_of(label: str) -> list[str]:
     return ["--congestion", f"{label}.c"] if label.startswith("tcp_") else ["--patch", f"{label}.patch"]
 
 
-def hosts(inventory: Path | None) -> Chosen:
+def hosts(inventory: Path | None, *, allow_programs: bool = False) -> Chosen:
     """The machines of an inventory."""
     if inventory is None:
         raise SpecError(
             "--backend hosts needs --inventory FILE (docs/physical-hosts.md); `make lab` makes machines to try"
         )
-    backend = HostsBackend(BUILD, read_inventory(inventory))
+    backend = HostsBackend(BUILD, read_inventory(inventory, allow_programs=allow_programs))
     problems = backend.check()
     if problems:
         raise BackendUnavailable(cannot("hosts", problems))

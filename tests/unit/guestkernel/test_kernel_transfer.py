@@ -123,9 +123,9 @@ def test_what_cannot_go_out(build: KernelBuild, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.tar.gz"))
 
 
-def _member(name: str, length: int = 0, kind: bytes = tarfile.REGTYPE, **pax: str) -> bytes:
+def _member(name: str, length: int = 0, kind: bytes = tarfile.REGTYPE, pax: dict[str, str] | None = None) -> bytes:
     entry = tarfile.TarInfo(name)
-    entry.type, entry.size, entry.pax_headers = kind, length, dict(pax)
+    entry.type, entry.size, entry.pax_headers = kind, length, pax or {}
     return entry.tobuf(tarfile.PAX_FORMAT if pax else tarfile.GNU_FORMAT)
 
 
@@ -133,10 +133,10 @@ KEY = "0123456789abcdef"
 END = bytes(1024)
 NESTED = b"[" * 100_000
 ARCHIVES: dict[str, bytes] = {
-    "a size in an extended header": _member(f"{KEY}/linux", 0, size="9" * 19) + END,
-    "a sparse file": _member(f"{KEY}/linux", 0, **{"GNU.sparse.map": "0,99999999999", "GNU.sparse.major": "0"}) + END,
+    "a size in an extended header": _member(f"{KEY}/linux", pax={"size": "9" * 19}) + END,
+    "a sparse file": _member(f"{KEY}/linux", pax={"GNU.sparse.map": "0,99999999999", "GNU.sparse.major": "0"}) + END,
     "an old sparse file": _member(f"{KEY}/linux", 0, tarfile.GNUTYPE_SPARSE) + END,
-    "a name with NUL": _member("x", 0, path=f"{KEY}/config\0/x") + END,
+    "a name with NUL": _member("x", pax={"path": f"{KEY}/config\0/x"}) + END,
     "an extended header of 6 GiB": _member("x", 6 << 30, tarfile.XHDTYPE) + END,
     "a binary of 6 GiB": _member(f"{KEY}/linux", 6 << 30) + END,
     "one file twice": 2 * _member(f"{KEY}/linux") + END,

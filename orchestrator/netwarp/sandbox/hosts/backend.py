@@ -127,7 +127,10 @@ class HostsBackend(SandboxBackend):
                 self._measured, self._clock_check = clocks.shown, clocks.check
                 self._measured |= {"namespaces": dict(placed.machine_of), "notes": list(placed.notes)}
                 self._measured |= {"commands": [asdict(each) for each in ran.commands]} if ran.commands else {}
-                silent = merge(directory, left, ran.t0_ns, clocks.error_ns, ran.commands)
+                try:
+                    silent = merge(directory, left, ran.t0_ns, clocks.error_ns, ran.commands)
+                except (ArithmeticError, ValueError) as error:
+                    raise CellError(f"what the machines left cannot be put together: {error}") from error
         except CellError:
             if self.children.stopped:  # then the machines are gone because we let them go
                 raise Interrupted from None

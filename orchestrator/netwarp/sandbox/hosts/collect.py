@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from ...core.errors import CellError
 from ...core.types import Check
 from ...store.init_records import End, InitRecord, Memory, Ready, Start, Ticks, Timeline, Waiting, read_init_log
 from ...store.ndjson import last, of_kind
@@ -88,12 +89,15 @@ def _event_ns(records: Sequence[InitRecord]) -> int:
 
 
 def shift_capture(source: Path, to: Path, shift_ns: int) -> None:
-    """Copy a nanosecond pcap with every time moved."""
+    """Copy a nanosecond pcap with every time moved. Raises CellError: one cannot be written then."""
     data = bytearray(source.read_bytes())
     at = PCAP_HEADER
     while shift_ns and at + RECORD_HEADER <= len(data):
         seconds, nanoseconds, captured = struct.unpack_from("=III", data, at)
-        struct.pack_into("=II", data, at, *divmod(seconds * NS + nanoseconds + shift_ns, NS))
+        moved_s, moved_ns = divmod(seconds * NS + nanoseconds + shift_ns, NS)
+        if not 0 <= moved_s < 1 << 32:
+            raise CellError(f"{source.name}: has times that are none of our clock")
+        struct.pack_into("=II", data, at, moved_s, moved_ns)
         at += RECORD_HEADER + captured
     to.write_bytes(data)
 
@@ -131,7 +135,9 @@ def _records(path: Path) -> list[InitRecord]:
 def _shift_record(line: bytes, shift_ns: int) -> bytes:
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
+        return line
+    if not isinstance(record, dict):
         return line
     for key, value in record.items():
         if (key == "t_ns" or key.endswith(MONOTONIC)) and isinstance(value, int):
@@ -158,7 +164,7 @@ def _merge_records(
     merged += commands
     ticks = [record for theirs in records.values() for record in of_kind(theirs, Ticks)]
     if ticks:  # of the machine that was late most often: the others do not make up for it
-        latest = max(ticks, key=lambda record: record.late / record.ticks)
+        latest = max(ticks, key=lambda record: record.late / max(1, record.ticks))
         merged.append(replace(latest, worst_ns=max(record.worst_ns for record in ticks)))
     ends = [(name, end) for name, theirs in records.items() if (end := last(theirs, End)) is not None]
     # of machines that were ended because another one had failed there is none

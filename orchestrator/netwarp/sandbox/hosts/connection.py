@@ -14,12 +14,14 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from ...core.errors import CellError
+from ...core.errors import CellError, StoreError
 from ...core.inside import inside
+from ...core.limits import limits
 from ...core.types import Problem
 from .agent import MODULES
+from .answers import MOST_LINE, MOST_MESSAGES, decoded
 from .inventory import Machine
 
 AGENT = Path(__file__).with_name("agent")
@@ -47,6 +49,8 @@ for name, source in json.loads(take(int(take(8)))):
     exec(compile(source, "netwarp_agent/" + name, "exec"), module.__dict__)
 package.serve.main()
 """
+MOST_SHOWN = 500
+"""Bytes of a line that is no message."""
 Event = dict[str, Any]
 GONE = "gone"
 
@@ -73,6 +77,7 @@ class MachineLink:
         self._answers: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._receiving = Path(os.devnull)
         self._errors: deque[str] = deque(maxlen=20)
+        self._most = limits().capture_bytes
         self._writing = threading.Lock()
         remote = f"{shlex.quote(machine.python)} -ISc {shlex.quote(_BOOT)}"
         words = [*machine.ssh, f"sudo -n {remote}" if machine.become else remote]
@@ -189,6 +194,9 @@ class MachineLink:
         if answer.get("event") == GONE:
             self._answers.put(answer)
             raise self.why_gone()
+        if answer.get("answer", answer.get("event")) != command:
+            self.abandon()
+            raise MachineError(self.machine.name, f"what answers `{command}` is no agent of netwarp's")
         if "refused" in answer:
             raise MachineError(self.machine.name, str(answer["refused"]), str(answer.get("remedy", "")))
         return answer
@@ -196,32 +204,45 @@ class MachineLink:
     def _read(self) -> None:
         assert self._process.stdout is not None
         out = self._process.stdout
-        with contextlib.suppress(ValueError, OSError), out:
-            for line in iter(out.readline, b""):
-                try:
-                    message = json.loads(line)
-                except ValueError:
-                    self._errors.append(line.decode(errors="replace").strip())
-                    continue
-                if message.get("event") == "file":
-                    with inside(self._receiving).open("wb") as file:
-                        left = int(message["size"])
-                        while left and (data := out.read(min(left, 1 << 16))):
-                            file.write(data)
-                            left -= len(data)
-                elif "answer" in message or message.get("event") == "hello":
-                    self._answers.put(message)
-                elif self.events is not None:
-                    self.events.put((self.machine.name, message))
-        self._answers.put({"event": GONE})
-        if self.events is not None:
-            self.events.put((self.machine.name, {"event": GONE}))
+        try:
+            with contextlib.suppress(ValueError, OSError), out:
+                for _ in range(MOST_MESSAGES):
+                    if not (line := out.readline(MOST_LINE)) or not self._take(line, out):
+                        break
+        except StoreError as error:
+            self._errors.append(str(error))
+        finally:
+            self._answers.put({"event": GONE})
+            if self.events is not None:
+                self.events.put((self.machine.name, {"event": GONE}))
+
+    def _take(self, line: bytes, out: IO[bytes]) -> bool:
+        """One message. False: nothing more is read. Raises StoreError, OSError: a file cannot be written here."""
+        try:
+            message = decoded(line)
+        except ValueError:
+            self._errors.append(line[:MOST_SHOWN].decode(errors="replace").strip())
+            return True
+        if message.get("event") == "file":
+            if message["size"] > self._most:
+                self._errors.append(f"sends a file of more than {self._most} bytes")
+                return False
+            with inside(self._receiving).open("wb") as file:
+                left = message["size"]
+                while left and (data := out.read(min(left, 1 << 16))):
+                    file.write(data)
+                    left -= len(data)
+        elif "answer" in message or message.get("event") == "hello":
+            self._answers.put(message)
+        elif self.events is not None:
+            self.events.put((self.machine.name, message))
+        return True
 
     def _read_errors(self) -> None:
         assert self._process.stderr is not None
-        with contextlib.suppress(ValueError, OSError), self._process.stderr:
-            for line in self._process.stderr:
-                self._errors.append(line.decode(errors="replace").strip())
+        with contextlib.suppress(ValueError, OSError), self._process.stderr as errors:
+            while line := errors.readline(MOST_LINE):
+                self._errors.append(line[:MOST_SHOWN].decode(errors="replace").strip())
 
     def _keep_alive(self) -> None:
         while not self._closed.wait(ALIVE_S):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import getpass
 import os
 import platform
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ...core.inside import InsidePath
+from ...core.limits import limits
 from ...core.scratch import scratch
 from ...core.types import Problem
 from ...store.init_records import End
@@ -48,7 +50,9 @@ def on_each(names: Iterable[str], task: Callable[[str], T]) -> list[T | MachineE
 
     every = list(names)
     with ThreadPoolExecutor(max(1, len(every))) as pool:
-        return list(pool.map(attempt, every))
+        # the limits that hold here hold there
+        tasks = [pool.submit(contextvars.copy_context().run, attempt, name) for name in every]
+        return [task.result() for task in tasks]
 
 
 def checked(results: Sequence[object]) -> None:
@@ -68,7 +72,10 @@ def put_cell(connection: MachineLink, token: str, steps: str, programs: Mapping[
 
 def fetch(connection: MachineLink, to: Path) -> Path:
     """Every file that the cell left on the machine."""
-    for path in connection.ask("files")["sizes"]:
+    sizes = connection.ask("files")["sizes"]
+    if sum(sizes.values()) > limits().capture_bytes:
+        raise MachineError(connection.machine.name, f"left files of {limits().beyond('capture_bytes')}")
+    for path in sizes:
         target = InsidePath.at(to) / path
         target.parent.mkdir(parents=True, exist_ok=True)
         connection.get(path, target)
