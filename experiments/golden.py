@@ -4,7 +4,8 @@ golden.py keep RUN      kernels/<release>.json: the verdicts, and a hash of each
                         Of a part of the experiment: the rest stays. On kernels built for it: builds.json
                         Status 1, and nothing is written: a cell did not complete
 golden.py check RUN     are the captures those of the same kernel there? status 1: no, 77: none is there
-golden.py compare RUN   the statements on which the kernel is judged otherwise than one that is kept there
+golden.py compare RUN   the statements on which the kernel is judged otherwise than others that are kept there;
+                        a patched kernel (same release, another hash) is compared with the one that it is made from
 golden.py               writes the table of README.md again
 """
 
@@ -126,14 +127,34 @@ def differing(did: Kept) -> list[str] | None:
     return None
 
 
+def base_of(did: Kept) -> Kept | None:
+    """The kernel that a patched one is made from: what is kept of the same release with another hash."""
+    kept = (each for each in kernels(did["experiment"]) if each["release"] == did["release"])
+    return next((each for each in kept if each["kernel_sha256"] != did["kernel_sha256"]), None)
+
+
+def label(did: Kept) -> str:
+    """The kernel of a run: a patched one has the release of its base, so its hash names it."""
+    changed = f", a kernel of its own ({did['kernel_sha256'][:8]})" if base_of(did) else ""
+    return f"Linux {did['release']}{changed}"
+
+
+def compared_with(did: Kept) -> dict[str, Kept]:
+    """Name -> the kernels that a run is compared with: of a patched kernel its base alone; else the other releases."""
+    if base := base_of(did):
+        return {f"{base['release']} as it is kept": base}
+    others = kernels(did["experiment"])
+    return {each["release"]: each for each in others if each["kernel_sha256"] != did["kernel_sha256"]}
+
+
 def disagreements(did: Kept) -> list[str]:
-    """The statements that another kernel, of those that are kept, is judged otherwise on."""
+    """The statements on which a kernel that it is compared with is judged otherwise."""
     lines: list[str] = []
     for name, row in did["claims"].items():
-        others = {each["release"]: each["claims"].get(name) for each in kernels(did["experiment"])}
-        said = {release: there for release, there in others.items() if there and there["verdict"] != row["verdict"]}
-        if said and row["verdict"] != NOT_TESTED:
-            kept = ", ".join(f"{release} {there['verdict']} {number(there)}" for release, there in said.items())
+        others = {kernel: kept["claims"].get(name) for kernel, kept in compared_with(did).items()}
+        differing = {kernel: other for kernel, other in others.items() if other and other["verdict"] != row["verdict"]}
+        if differing and row["verdict"] != NOT_TESTED:
+            kept = ", ".join(f"{kernel}: {other['verdict']} {number(other)}" for kernel, other in differing.items())
             lines.append(f"{name}: {row['verdict']} {number(row)}; Linux {kept}")
     return lines
 
@@ -291,8 +312,8 @@ def main() -> int:
             did = what_it_did(Path(run))
             lines, judged = disagreements(did), Counter(row["verdict"] for row in did["claims"].values())
             words = ", ".join(f"{count} {verdict}" for verdict, count in judged.items())
-            kept = ", ".join(each["release"] for each in kernels(did["experiment"]))
-            print("\n".join([f"{did['experiment']}, Linux {did['release']}: {words}", *lines]))
+            kept = ", ".join(compared_with(did)) or "(nothing is kept of another kernel)"
+            print("\n".join([f"{did['experiment']}, {label(did)}: {words}", *lines]))
             print(f"{len(lines)} of {len(did['claims'])} statements are judged otherwise than on Linux {kept}")
             return 0
         case []:

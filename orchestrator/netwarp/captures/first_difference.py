@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import zstandard
 
 from ..core.errors import CaptureError
 from ..core.numbers import fixed, given
+from ..core.units import counted
+from .packet_meaning import Clauses, identity, meaning
 from .random_fields import STAMPS, Plain
 
 SHOWN_BYTES = 32
-Clauses = tuple[tuple[str, object], ...]
+LOOKED_AHEAD = 64
+"""Packets among which the other capture's packet is looked for."""
 FILE_HEADER_BYTES, RECORD_HEADER_BYTES = 24, 16
 # A pcap file with times in ns, in the byte order of the machine that reads it: what cell-init writes
 MAGIC_NS = 0xA1B23C4D
@@ -34,9 +38,11 @@ class PacketDifference:
 
     def words(self, t0_ns: int) -> str:
         """The difference as a clause; times count from T0."""
-        if self.what and self.a_ns is not None and self.b_ns is not None:
-            a_s, b_s = (fixed((at - t0_ns) / 1e9, 9) for at in (self.a_ns, self.b_ns))
-            when = f"at {a_s} s" if self.a_ns == self.b_ns else f"at {a_s} s in A, {b_s} s in B"
+        if self.what:
+            times = {side: fixed((ns - t0_ns) / 1e9, 9) for side, ns in zip("AB", (self.a_ns, self.b_ns), strict=True)
+                     if ns is not None}  # fmt: skip
+            equal = self.a_ns == self.b_ns
+            when = f"at {times['A']} s" if equal else ", ".join(f"at {at} s in {side}" for side, at in times.items())
             return f"packet {self.number}, {when}: {self.what}"
         if self.a_ns == self.b_ns and self.a_ns is not None:
             return f"packet {self.number}, at {fixed((self.a_ns - t0_ns) / 1e9, 9)} s: its bytes differ"
@@ -59,7 +65,7 @@ def first_packet_difference(a: bytes, b: bytes) -> PacketDifference | None:
         number += 1
         packet, other = next(first, None), next(second, None)
         if packet != other:
-            return PacketDifference(number, _time_ns(packet), _time_ns(other))
+            return PacketDifference(number, _time_ns(packet) if packet else None, _time_ns(other) if other else None)
         if packet is None:
             return None
 
@@ -69,20 +75,34 @@ def first_behaviour_difference(a: bytes, b: bytes, within_ns: int) -> PacketDiff
     more than that; None: there is none. Where times may differ, TCP's time stamps may by one tick. Raises CaptureError
     as first_packet_difference().
     """
-    first, second = Plain(), Plain()
-    for number, (packet, other) in enumerate(itertools.zip_longest(_records(a), _records(b)), 1):
-        times = _time_ns(packet), _time_ns(other)
+    first, second = _packets(a), _packets(b)
+    for number, (packet, other) in enumerate(itertools.zip_longest(first, second), 1):
         if packet is None or other is None:
-            return PacketDifference(number, *times)
-        ours, theirs = (
-            reader.clauses(record[RECORD_HEADER_BYTES:]) for reader, record in ((first, packet), (second, other))
-        )
-        if ours != theirs and not _alike(ours, theirs, within_ns):
-            return PacketDifference(number, *times, what=_unlike(ours, theirs))
-        apart_ns = abs((times[0] or 0) - (times[1] or 0))
+            last = f"{'A' if packet is None else 'B'} has no more packets"
+            one = packet or other
+            assert one is not None
+            what = f"{meaning(one.clauses)} in {'B' if packet is None else 'A'}; {last}"
+            return PacketDifference(number, packet.ns if packet else None, other.ns if other else None, what)
+        apart_ns = abs(packet.ns - other.ns)
+        if packet.clauses != other.clauses and not _alike(packet.clauses, other.clauses, within_ns):
+            following = [[each.clauses for each in itertools.islice(rest, LOOKED_AHEAD)] for rest in (first, second)]
+            what = _unlike(packet.clauses, other.clauses, following[0], following[1])
+            return PacketDifference(number, packet.ns, other.ns, what)
         if apart_ns > within_ns:
-            return PacketDifference(number, *times, what=f"the same packet, {given(apart_ns / 1e3)} us apart")
+            what = f"{meaning(packet.clauses)}, {given(apart_ns / 1e3)} us apart"
+            return PacketDifference(number, packet.ns, other.ns, what)
     return None
+
+
+class _Packet(NamedTuple):
+    ns: int
+    clauses: Clauses
+
+
+def _packets(plain: bytes) -> Iterator[_Packet]:
+    reader = Plain()
+    for record in _records(plain):
+        yield _Packet(_time_ns(record), reader.clauses(record[RECORD_HEADER_BYTES:]))
 
 
 def _alike(a: Clauses, b: Clauses, within_ns: int) -> bool:
@@ -96,15 +116,33 @@ def _alike(a: Clauses, b: Clauses, within_ns: int) -> bool:
     )  # fmt: skip
 
 
-def _unlike(a: Clauses, b: Clauses) -> str:
-    """The first clause that differs, with both values."""
+def _unlike(a: Clauses, b: Clauses, after_a: Sequence[Clauses], after_b: Sequence[Clauses]) -> str:
+    """How two packets of one number differ. The same packet: by its first field that differs. Two packets: what each of
+    them does, and how many packets later the other capture has it, if it has it among those that follow.
+    """
+    if identity(a) == identity(b):
+        return f"{meaning(a)}: {_field(a, b)}"
+    later = (_later("A", b, after_a), _later("B", a, after_b))
+    return "; ".join([f"{meaning(a)} in A, {meaning(b)} in B", *filter(None, later)])
+
+
+def _later(side: str, packet: Clauses, following: Sequence[Clauses]) -> str:
+    wanted = identity(packet)
+    number = next((number for number, other in enumerate(following, 1) if identity(other) == wanted), None)
+    if number is None:
+        return f"{side} does not have {meaning(packet)} in the next {len(following)} packets" if following else ""
+    return f"{side} has {meaning(packet)} {counted(number, 'packet')} later"
+
+
+def _field(a: Clauses, b: Clauses) -> str:
+    """The first field of the same packet that differs, with both values."""
     pairs = zip(a, b, strict=False)
     x, y = next(((one, two) for one, two in pairs if one != two), (None, None))
     if x is None or y is None:
-        return "one has more of it than the other"
+        return "one has more fields than the other"
     if x[0] != y[0]:
         return f"{x[0]} in A where B has {y[0]}"
-    return f"{x[0]}: {_shown(x[1])} in A, {_shown(y[1])} in B"
+    return f"{x[0]} {_shown(x[1])} in A, {_shown(y[1])} in B"
 
 
 def _shown(value: object) -> str:
@@ -132,9 +170,7 @@ def _records(plain: bytes) -> Iterator[bytes]:
         at = end
 
 
-def _time_ns(record: bytes | None) -> int | None:
-    if record is None:
-        return None
+def _time_ns(record: bytes) -> int:
     seconds, nanoseconds = struct.unpack_from("=II", record)
     return int(seconds * 10**9 + nanoseconds)
 

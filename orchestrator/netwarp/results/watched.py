@@ -213,12 +213,12 @@ def size_of(number: ComparedNumber) -> float:
 
 def _place(number: ComparedNumber) -> tuple[int, float]:
     """Where a number stands: first what broke, then by the size of its change (what vanished and is worse for it, too);
-    after those what was nothing or is, models' numbers last.
+    after those what was nothing or is; last what is no measurement: models' numbers, and what a spec makes of others.
     """
     metric = METRICS.get(number.metric)
     if sense(number) == "broke":
         return -1, -abs((number.b or 0.0) - (number.a or 0.0))
-    if metric is not None and metric.captured_at == "model":
+    if metric is None or metric.captured_at == "model":
         return 2, -size_of(number)
     vanished = number.b is None and sense(number) == "worse"
     return 0 if vanished or (number.a and number.b) else 1, -size_of(number)

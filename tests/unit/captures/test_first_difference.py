@@ -7,8 +7,10 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netwarp.captures.first_difference import first_packet_difference
+from netwarp.captures.first_difference import first_behaviour_difference, first_packet_difference
 from netwarp.core.errors import CaptureError
+from scapy.layers.inet import IP, TCP
+from scapy.layers.l2 import Ether
 
 Packets = list[tuple[int, bytes]]
 HEADER = struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1)
@@ -51,3 +53,58 @@ def test_what_is_no_capture_is_an_error(cut: int) -> None:
     whole = pcap([(1, b"abc")])
     with pytest.raises(CaptureError):
         first_packet_difference(whole[:cut], whole)
+
+
+# what two kernels did, as frames of scapy's: another's encoder
+A, B = "10.0.0.1", "10.0.1.2"
+
+
+def tcp(source: str, seq: int, payload: int = 0, flags: str = "A", ack: int = 1, **fields: int) -> bytes:
+    ends = {"src": source, "dst": B if source == A else A}
+    ports = {"sport": 5000, "dport": 80} if source == A else {"sport": 80, "dport": 5000}
+    ttl = fields.pop("ttl", 64)
+    packet = Ether() / IP(**ends, ttl=ttl) / TCP(**ports, seq=seq, ack=ack, flags=flags, **fields) / (b"x" * payload)
+    return bytes(packet)
+
+
+def behaviour(a: list[bytes], b: list[bytes]) -> str:
+    files = [pcap([(10**9 + number, frame) for number, frame in enumerate(frames)]) for frames in (a, b)]
+    difference = first_behaviour_difference(*files, within_ns=0)
+    assert difference is not None
+    return difference.what
+
+
+OPENING = [tcp(A, 100, flags="S"), tcp(B, 900, flags="SA", ack=101), tcp(A, 101, ack=901)]
+
+
+def test_another_packet_is_told_by_what_each_one_does() -> None:
+    data, ack = tcp(A, 101, 1000, ack=901), tcp(B, 901, ack=101)
+    words = behaviour([*OPENING, data, ack], [*OPENING, ack, data])
+    assert words == (
+        f"data 1 to 1000 from {A} in A, an ACK of 1 from {B} in B; A has an ACK of 1 from {B} 1 packet later; "
+        f"B has data 1 to 1000 from {A} 1 packet later"
+    )
+
+
+def test_an_abort_is_told_and_no_field_of_it() -> None:
+    words = behaviour([*OPENING, tcp(A, 101, 1000, ack=901)], [*OPENING, tcp(B, 901, flags="R", ack=0, ttl=63)])
+    assert "an abort (RST) from 10.0.1.2 in B" in words and "TTL" not in words and "length" not in words
+
+
+def test_a_field_of_the_same_packet_is_told_with_the_packet() -> None:
+    window = [tcp(A, 101, 1000, ack=901, window=size) for size in (502, 510)]
+    words = behaviour([*OPENING, window[0]], [*OPENING, window[1]])
+    assert words == f"data 1 to 1000 from {A}: window 502 in A, 510 in B"
+
+
+def test_a_capture_that_goes_on_is_told_by_what_it_has() -> None:
+    words = behaviour([*OPENING], [*OPENING, tcp(A, 101, 5, ack=901)])
+    assert words == f"data 1 to 5 from {A} in B; A has no more packets"
+
+
+def test_chunks_are_named() -> None:
+    def sctp(chunks: bytes) -> bytes:
+        return bytes(Ether() / IP(src=A, dst=B, proto=132) / (struct.pack("!HHII", 5000, 38412, 7, 0) + chunks))
+
+    abort, heartbeat = struct.pack("!BBH", 6, 0, 4), struct.pack("!BBHHH", 4, 0, 8, 1, 4)
+    assert behaviour([sctp(heartbeat)], [sctp(abort)]) == f"HEARTBEAT from {A} in A, an abort (ABORT) from {A} in B"

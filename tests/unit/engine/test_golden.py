@@ -63,6 +63,21 @@ def test_a_statement_that_another_kernel_is_judged_otherwise_on_is_named() -> No
     assert line.startswith("TLP-5: does not hold (1); Linux ") and "holds (0)" in line
 
 
+@of_each
+def test_a_patched_kernel_is_compared_with_its_base_alone(name: str) -> None:
+    """A harmless patch has no difference, whatever other releases do."""
+    for kept in golden.kernels(name):
+        patched = {**kept, "kernel_sha256": "0" * 64}
+        assert golden.base_of(kept) is None and golden.base_of(patched) == kept
+        assert golden.label(patched) != golden.label(kept)
+        assert not golden.disagreements(patched)
+        claim = next(iter(kept["claims"]))
+        other = {"holds": "does not hold", "does not hold": "holds"}[kept["claims"][claim]["verdict"]]
+        broken = {**patched, "claims": {**kept["claims"], claim: {**kept["claims"][claim], "verdict": other}}}
+        (line,) = golden.disagreements(broken)
+        assert line.startswith(f"{claim}: {other}") and line.count("Linux") == 1 and kept["release"] in line
+
+
 def test_nothing_is_kept_of_a_run_with_a_failed_cell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -105,6 +105,12 @@ def test_the_largest_change_stands_first_and_models_last() -> None:
     assert [head and head.b for head in map(headline, cells)] == [None, 1.1, 1.3]
 
 
+def test_what_a_spec_makes_of_its_numbers_stands_behind_them() -> None:
+    """A distance from a rule moves by the square of what moved it."""
+    numbers = [number("off_prr_packets", 100, 5), number("retransmitted_packets", 10, 9)]
+    assert [each.metric for each in ranked(numbers)] == ["retransmitted_packets", "off_prr_packets"]
+
+
 def test_tests_of_one_source_alone_are_no_finding() -> None:
     passed, failed = WatchedTest("a", "pass"), WatchedTest("a", "fail")
     assert changed_tests([passed], [passed]) == ()

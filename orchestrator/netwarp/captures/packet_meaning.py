@@ -1,0 +1,101 @@
+"""A packet in words, from what `random_fields.Plain` reads: "data 1449 to 2896", "an ACK of 2897", "an abort (RST)".
+
+Sequence numbers and TSNs count from the first of their direction, as in the clauses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import ip_address
+
+from ..core import wire
+
+Clauses = tuple[tuple[str, object], ...]
+IDENTITY = ("addresses", "IP protocol", "ports", "sequence number", "TSN", "ICMP", "length of the datagram")
+"""The clauses that say which packet it is; of TCP and SCTP what `meaning` says besides."""
+_TCP_FLAGS = ((wire.RST, "an abort (RST)"), (wire.SYN | wire.ACK, "SYN+ACK"), (wire.SYN, "SYN"), (wire.FIN, "FIN"))
+_SCTP_WORDS = {"ABORT": "an abort (ABORT)"}
+_PROTOCOLS = {wire.ICMP: "ICMP", wire.ICMPV6: "ICMPv6", wire.UDP: "a UDP datagram"}
+
+
+def meaning(clauses: Clauses) -> str:
+    """What the packet does, and who sends it."""
+    first = _first_values(clauses)
+    protocol = first.get("IP protocol")
+    if protocol == wire.TCP:
+        words = _tcp(first)
+    elif protocol == wire.SCTP:
+        words = ", ".join(_sctp(clauses)) or "a packet without chunks"
+    elif isinstance(protocol, int):
+        words = _other(protocol, first)
+    else:
+        words = "a frame that is not IP"
+    sender = first.get("addresses")
+    return f"{words} from {ip_address(sender[0])}" if isinstance(sender, tuple) else words
+
+
+def identity(clauses: Clauses) -> tuple[object, ...]:
+    """Equal for two packets that do the same work: direction, position, flags or chunks, and payload."""
+    kept = tuple((name, value) for name, value in clauses if name in IDENTITY)
+    return (*kept, meaning(clauses))
+
+
+def _first_values(clauses: Clauses) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, value in clauses:
+        found.setdefault(name, value)
+    return found
+
+
+def _tcp(first: dict[str, object]) -> str:
+    flags, _ = _pair(first.get("TCP flags"))
+    sequence, size, acknowledged = (
+        _number(first.get(k)) for k in ("sequence number", "payload bytes", "acknowledgement")
+    )
+    words = [next((text for bits, text in _TCP_FLAGS if flags & bits == bits), "")]
+    if size:
+        words.append(f"data {sequence} to {sequence + size - 1}")
+    if not any(words):
+        words.append(f"an ACK of {acknowledged}")
+    if edges := first.get("SACK"):
+        words.append(f"SACK {_ranges(edges)}")
+    return " with ".join(filter(None, words))
+
+
+def _ranges(edges: object) -> str:
+    assert isinstance(edges, tuple)
+    return ", ".join(f"{low} to {high - 1}" for low, high in zip(edges[::2], edges[1::2], strict=False))
+
+
+def _sctp(clauses: Clauses) -> Iterator[str]:
+    """Each chunk, and the TSN that follows it."""
+    chunk = ""
+    for name, value in clauses:
+        if name == "chunk":
+            if chunk:
+                yield chunk
+            assert isinstance(value, tuple)
+            chunk = _SCTP_WORDS.get(str(value[0]), str(value[0]))
+        elif name == "TSN":
+            chunk += f" {value}"
+        elif name == "cumulative TSN":
+            chunk += f" up to {value}"
+    if chunk:
+        yield chunk
+
+
+def _other(protocol: int, first: dict[str, object]) -> str:
+    words = _PROTOCOLS.get(protocol, f"IP protocol {protocol}")
+    if isinstance(kind := first.get("ICMP"), tuple):
+        return f"{words} type {kind[0][0]}, code {kind[0][1]}"
+    if (size := first.get("length of the datagram")) is not None:
+        return f"{words} of {size} B"
+    return words
+
+
+def _pair(value: object) -> tuple[int, int]:
+    return value if isinstance(value, tuple) else (0, 0)
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
