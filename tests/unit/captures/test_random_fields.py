@@ -82,11 +82,11 @@ def test_times_may_differ_by_that_much(story: Callable[..., bytes]) -> None:
     assert difference.what.endswith(", 2.56 us apart")
 
 
-@pytest.mark.parametrize(("story", "field"), [(tcp, "window: 502"), (sctp, "window and streams: ")])
+@pytest.mark.parametrize(("story", "field"), [(tcp, ": window 502 in A"), (sctp, ": window and streams ")])
 def test_the_field_that_differs_is_named(story: Callable[..., bytes], field: str) -> None:
     difference = first_behaviour_difference(story(4), story(5, window=500), 2_000)
     assert difference is not None and difference.number == 1
-    assert difference.what.startswith(field)
+    assert field in difference.what
     assert difference.words(0).startswith("packet 1, at 1.000000000 s: ")
 
 
