@@ -229,6 +229,8 @@ window.reader = (function () {
     tableFaults: (within = "body") => tables(within).flatMap(tableFaults),
     countTables: (within = "body") => tables(within).length,
     heads: (within) => [...document.querySelectorAll(`${within} thead th`)].filter(shown).map((head) => clean(seen(head))),
+    // Several heads of a row stand below each other in one column.
+    isNarrow: (within) => [...document.querySelectorAll(`${within} .grid-more`)].some(shown),
     values: (selector) => values(document.querySelector(selector)),
   };
 })();

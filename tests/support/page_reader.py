@@ -80,7 +80,9 @@ def table_faults(page: Page, run: RunDir, plan: Plan, table: Table, system: str)
     block = f"#table-{table.name}"
     heads = page.evaluate(f"reader.heads({json.dumps(block)})")
     wanted: dict[Place, list[tuple[float, str]]] = {}
-    for place, value, base in _expected(plan, table, rows, system):
+    narrow = page.evaluate(f"reader.isNarrow({json.dumps(block)})")
+    for (beside, above), value, base in _expected(plan, table, rows, system):
+        place = ((" ".join(text for text in beside if text != NOTHING),) if narrow else beside, above)
         if place[1][-1:] != (system,) and not set(place[1][-1:]) & set(heads):
             continue  # a phone shows one source beside the kernel
         wanted.setdefault(place, []).append((value, base))
@@ -125,8 +127,10 @@ def _expected(plan: Plan, table: Table, rows: list[dict[str, str]], system: str)
     ]
     titles = source_heads(plan)
     columns = {tuple(row[factor] for factor in table.columns) for row in rows}
+    # a factor in which all rows are alike is said above the table, not in a column
+    beside_of = [factor for factor in table.rows if len({row[factor] for row in rows}) > 1] or table.rows[:1]
     for row in rows:
-        beside = tuple(_title(plan, factor, row[factor]) for factor in table.rows)
+        beside = tuple(_title(plan, factor, row[factor]) for factor in beside_of)
         if len(table.columns) == 1 and len(columns) > 1:
             above = [plan.factor_title(table.columns[0]), _title(plan, table.columns[0], row[table.columns[0]])]
         else:
@@ -142,10 +146,10 @@ def _expected(plan: Plan, table: Table, rows: list[dict[str, str]], system: str)
 
 
 def source_heads(plan: Plan) -> dict[str, str]:
-    """Source -> what heads its column: "paper" of the only paper, else its title up to a comma that tells it apart."""
+    """Source -> what heads its column: "paper" of the only paper, else as much of its title as tells it apart."""
     papers = [source.name for source in plan.sources if source.kind == "paper"]
     whole = {source.name: source.title or source.name for source in plan.sources}
-    begins = {name: title.partition(",")[0] for name, title in whole.items()}
+    begins = {name: re.split(r" ?[,(]", title)[0] for name, title in whole.items()}
     heads = {name: begins[name] if [*begins.values()].count(begins[name]) == 1 else whole[name] for name in whole}
     return heads | (dict.fromkeys(papers, "paper") if len(papers) == 1 else {})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.outputs import Claim, Figure, Levels, Table
@@ -23,13 +23,12 @@ class Evidence:
 NOTHING = Evidence((), ())
 
 
-def evidence(data: RunData, grids: Sequence[Grid], drawn: Iterable[str]) -> Mapping[str, Evidence]:
-    """Claim, by its name -> its cells, tables and figures. drawn: names of the figures on the page."""
-    tables = {grid.name for grid in grids}
-    figures = set(drawn)
-    outputs: list[tuple[str, Table | Figure]] = [
-        *((f"table-{table.name}", table) for table in data.plan.tables if table.name in tables),
-        *((f"figure-{figure.name}", figure) for figure in data.plan.figures if figure.name in figures),
+def evidence(data: RunData, grids: Sequence[Grid], figures: Mapping[str, str]) -> Mapping[str, Evidence]:
+    """Claim, by its name -> its cells, tables and figures. figures: name -> title, of those on the page."""
+    tables = {grid.name: grid.title for grid in grids}
+    outputs: list[tuple[str, str, Table | Figure]] = [
+        *((f"table-{one.name}", tables[one.name], one) for one in data.plan.tables if one.name in tables),
+        *((f"figure-{one.name}", figures[one.name], one) for one in data.plan.figures if one.name in figures),
     ]
     by_claim = {}
     for claim in data.plan.claims:
@@ -41,8 +40,8 @@ def evidence(data: RunData, grids: Sequence[Grid], drawn: Iterable[str]) -> Mapp
         )
         metrics = {part.metric for part in _parts(claim, data.plan.claims)}
         places = tuple(
-            (anchor, _short(output.title))
-            for anchor, output in outputs
+            (anchor, _short(title))
+            for anchor, title, output in outputs
             if output.metric in metrics and any(data.selection.has(data.cells[n].cell, output.where) for n in cells)
         )
         by_claim[claim.name] = Evidence(cells, places)

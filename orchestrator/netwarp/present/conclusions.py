@@ -16,7 +16,7 @@ from ..core.units import counted
 from ..plan.types import Outputs
 from .claim_blocks import Statement, Value
 from .run_data import MetricHeading
-from .style import IN_FEW, IN_OVERLAP, VERDICT_WORDS, verdict_counted, verdict_shown
+from .style import IN_FEW, IN_OVERLAP, UNTESTED, VERDICT_WORDS, verdict_counted, verdict_shown
 
 CLASSES = {
     "conclusion": ("conclusion", "conclusions"),
@@ -76,7 +76,7 @@ NO_BREAK = "\u00a0"
 SHOWN_FIRST = 6
 """Claims of a run that names no headline."""
 WITHOUT_A_NUMBER = "says so"
-OPEN = ("not tested", "not testable here", "inconclusive")
+OPEN = (*UNTESTED, "inconclusive")
 """Verdicts that speak neither for a claim nor against it."""
 NOT_BORNE_OUT = {
     False: "This run does not bear out the experiment's own summary",
@@ -185,15 +185,15 @@ def counts(claims: Sequence[Statement], system: str) -> tuple[str, ...]:
         own = [claim for claim in claims if claim.claim_class == name]
         if own:
             words = ("claim", "claims") if name == "own" and not several else (singular, plural)
-            untested = sum(claim.shown == "not tested" for claim in own)
-            verdicts = verdict_words(Counter(claim.shown for claim in own if claim.shown != "not tested"))
-            of, tested = counted(len(own), *words), counted(len(own) - untested, "was", "were")
-            if not untested:
-                sentences.append(f"Of {of}, {verdicts} on {system}.")
-            elif untested == len(own):
+            found, of = Counter(claim.shown for claim in own), counted(len(own), *words)
+            tested = Counter({name: count for name, count in found.items() if name not in UNTESTED})
+            if "not tested" not in found:
+                sentences.append(f"Of {of}, {verdict_words(found)} on {system}.")
+            elif not tested:
                 sentences.append(f"None of {of} was tested on {system}.")
             else:
-                sentences.append(f"Of {of}, {tested} tested on {system}: {verdicts}.")
+                were, rest = counted(tested.total(), "was", "were"), verdict_words(found - tested)
+                sentences.append(f"Of {of}, {were} tested on {system}: {verdict_words(tested)}; {rest}.")
     return tuple(sentences)
 
 

@@ -170,8 +170,9 @@ class GridField:
 @dataclass(frozen=True, slots=True)
 class Grid:
     """A table ready to be written. row_heads, column_heads: level titles, one tuple a row or column; row_levels: the
-    levels themselves, of the factors row_names. sources: (name, title, where it prints these numbers);
-    source_heads: how their columns are headed. unit: empty where the metric's title says it.
+    levels themselves, of the factors row_names; row_shown: those of them that have a column, since rows differ in them.
+    sources: (name, title, where it prints these numbers); source_heads: the heads of their columns. unit: empty where
+    the metric's title says it.
     """
 
     name: str
@@ -181,6 +182,7 @@ class Grid:
     row_names: tuple[str, ...]
     row_levels: tuple[tuple[str, ...], ...]
     row_factors: tuple[str, ...]
+    row_shown: tuple[int, ...]
     column_factors: tuple[str, ...]
     column_heads: tuple[tuple[str, ...], ...]
     row_heads: tuple[tuple[str, ...], ...]
@@ -209,6 +211,8 @@ def make_grid(data: RunData, table: Table) -> Grid | None:
     title = title if table.statistic == "mean" else f"{title}, {table.statistic} of the draws"
     divisor, shown_unit = scale([value for e in numbers.entries for value in e.values], unit)
     places = _decimals(numbers.entries, numbers.sources, divisor)
+    shown = _shown_rows(rows, split)
+    alike = {table.rows[place]: (rows[0][place],) for place in range(split) if place not in shown}
     return Grid(
         name=table.name,
         title=in_shown_unit(table.title, unit, shown_unit),
@@ -216,10 +220,14 @@ def make_grid(data: RunData, table: Table) -> Grid | None:
         unit=unit_beside(title, shown_unit),
         row_names=table.rows,
         row_levels=tuple(rows),
-        row_factors=tuple(data.plan.factor_title(factor) for factor in table.rows),
+        row_factors=tuple(data.plan.factor_title(table.rows[place]) for place in shown),
+        row_shown=shown,
         column_factors=tuple(data.plan.factor_title(factor) for factor in table.columns),
         column_heads=tuple(_titles(data, table.columns, levels) for levels in columns),
-        row_heads=tuple(_titles(data, table.rows, levels) for levels in rows),
+        row_heads=tuple(
+            _titles(data, tuple(table.rows[place] for place in shown), tuple(levels[place] for place in shown))
+            for levels in rows
+        ),
         rows=tuple(
             tuple(
                 _place(entry, numbers.sources, divisor, places) if (entry := by_place.get(row + column)) else None
@@ -232,10 +240,16 @@ def make_grid(data: RunData, table: Table) -> Grid | None:
         ),
         source_heads=tuple(data.source_title(name, short=True) for name in numbers.sources),
         system=data.system,
-        conditions=conditions(data, table.where, table.axes),
+        conditions=conditions(data, {**table.where, **alike}, [axis for axis in table.axes if axis not in alike]),
         notes=_notes(data, numbers.entries),
         missing=_missing(data, numbers.entries),
     )
+
+
+def _shown_rows(rows: Sequence[tuple[str, ...]], factors: int) -> tuple[int, ...]:
+    """The row factors in which rows differ; the first where none do."""
+    differing = tuple(place for place in range(factors) if len({levels[place] for levels in rows}) > 1)
+    return differing or tuple(range(min(factors, 1)))
 
 
 def _missing(data: RunData, entries: Iterable[Entry]) -> str:

@@ -12,6 +12,7 @@ from functools import cached_property
 
 from ..core.metrics.catalogue import GROUPS, METRICS
 from ..core.numbers import WORDLESS
+from ..core.outputs import Source
 from ..core.types import BACK, Cell
 from ..plan.types import Outputs, Plan, Selection
 from ..results.rows import NOT_RUN
@@ -89,6 +90,11 @@ class CellResult:
     console_tail: tuple[str, ...]
 
 
+def _short(source: Source) -> str:
+    """Its title up to the first comma or bracket."""
+    return re.split(r" ?[,(]", source.title or source.name)[0]
+
+
 @dataclass(frozen=True)
 class RunData:
     """A run. What is as large as its cells or their measurements is read when it is first asked for.
@@ -163,7 +169,7 @@ class RunData:
 
     def source_title(self, source: str, *, short: bool = False) -> str:
         """The name of a source of expected numbers, or of a metric that stands beside another. short: to head a column:
-        "paper" of the paper, another's title up to its comma where that names no other source.
+        "paper" of the paper, another's title up to its comma or bracket where that names no other source.
         """
         there = next((known for known in self.plan.sources if known.name == source), None)
         if there is None:
@@ -171,9 +177,8 @@ class RunData:
         papers = [known.name for known in self.plan.sources if known.kind == "paper"]
         if short and papers == [source]:
             return "paper"
-        first = (there.title or there.name).partition(",")[0]
-        alone = sum((known.title or known.name).partition(",")[0] == first for known in self.plan.sources) == 1
-        return first if short and alone else there.title or there.name
+        first, *others = (_short(known) for known in (there, *(one for one in self.plan.sources if one != there)))
+        return first if short and first not in others else there.title or there.name
 
 
 def read_run(run: RunDir, plan: Plan | None = None, units: Mapping[str, str] | None = None) -> RunData:

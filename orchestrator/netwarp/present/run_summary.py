@@ -32,6 +32,8 @@ def summarise(data: RunData, grids: Sequence[Grid], claims: Sequence[Statement],
     verdicts = Counter(claim.shown for claim in claims)
     limits = [f"{note[:1].upper()}{note[1:]}." for note in notes(data.plan, data.manifest.backend)]
     question, *parts = _question(data) or ("",)
+    if data.conclusion is not None and not data.plan.description:
+        question = ""  # what is varied does not lead to what the command concluded
     ended_badly = () if data.conclusion is not None else _broken(data)  # a command that concluded has judged them
     return {
         "question": question,
@@ -77,7 +79,7 @@ def compared_rows(grid: Grid) -> str:
     """
     fields = [field for row in grid.rows for field in row]
     values = [field.measured if field is not None else None for field in fields]
-    if len(grid.rows) != 2 or len(grid.row_names) != 1 or any(value is None or value.sure for value in values):
+    if len(grid.rows) != 2 or len(grid.row_factors) != 1 or any(value is None or value.sure for value in values):
         return ""
     exact = [float(value.exact) for value in values if value is not None]
     first, second = exact[: len(exact) // 2], exact[len(exact) // 2 :]

@@ -113,7 +113,8 @@ MOST_LETTERS = 34
 
 def brief(text: str) -> str:
     """A property without the values in brackets that are too long to be read in a drawing: "queue by sender"."""
-    return re.sub(rf" \([^()]{{{MOST_LETTERS},}}\)", "", text)
+    short = re.sub(rf" \([^()]{{{MOST_LETTERS},}}\)", "", text)
+    return short if short == text or " by " in short else f"{short} varies"
 
 
 def _testbed(plan: Outputs, cells: Sequence[Cell], called: Mapping[str, str]) -> DrawnTestbed:

@@ -83,7 +83,7 @@ def _write(data: RunData, folder: Path) -> None:
     grids = [grid for table in data.plan.tables if (grid := make_grid(data, table)) is not None]
     events = [events for table in data.plan.event_tables if (events := make_events(data, table)) is not None]
     claims = statements(data)
-    behind = evidence(data, grids, [figure.name for figure in described])
+    behind = evidence(data, grids, {figure.name: figure.title for figure in described})
     swatches = {key: swatch(own) for key, own in looks.items()}
     page = environment().get_template("index.html.j2")
     text = page.render(
@@ -104,6 +104,7 @@ def _write(data: RunData, folder: Path) -> None:
         claims=claims,
         behind=lambda claim: behind.get(claim, NOTHING),
         listing=listing,
+        label_of={row.id: row.label for row in listing.rows},
         at_once=ROWS_AT_ONCE,
         payload={
             "figures": {figure.name: payload(figure.marks) for figure in described},
