@@ -11,9 +11,11 @@ import msgspec
 import netwarp
 import pytest
 from netwarp.core.lines import lines_text
+from netwarp.present.cell_list import make_listing
 from netwarp.present.conclusion_words import conclusion_lines
 from netwarp.present.conclusions import broken_flows
 from netwarp.present.pages.build import make_report
+from netwarp.present.run_data import read_run
 from netwarp.store.conclusion import Conclusion, Part, Sentence, read_conclusion, tables_digest, write_conclusion
 from netwarp.store.run_dir import RunDir
 from support.report_kit import small_run
@@ -55,6 +57,11 @@ def run(tmp_path: Path) -> RunDir:
     return small_run(tmp_path / "run")
 
 
+def labels(run: RunDir) -> dict[str, str]:
+    """Cell id -> its levels in words."""
+    return {row.id: row.label for row in make_listing(read_run(run)).rows}
+
+
 def test_the_report_begins_with_what_was_concluded(run: RunDir) -> None:
     before = shown(first_screen(run))
     assert "claims" in before, "without a conclusion the claims answer"
@@ -67,7 +74,8 @@ def test_the_report_begins_with_what_was_concluded(run: RunDir) -> None:
     at = -1
     for part in conclusion.parts:
         for each in part.sentences:
-            for words in filter(None, (each.name, each.text, each.remedy, *each.cells)):
+            cells = [labels(run)[cell] for cell in each.cells]
+            for words in filter(None, (each.name, each.text, each.remedy, *cells)):
                 found = text.find(" ".join(words.split()), at + 1)
                 assert found > at, f"{words}: not there, or not in its order"
                 at = max(at, found)
@@ -84,6 +92,8 @@ def test_terminal_and_report_say_the_same(run: RunDir) -> None:
     text = shown(first_screen(run))
     for line in lines_text(conclusion_lines(conclusion)).splitlines():
         words = re.sub(r"^\s*(\d+\. |\u2022 |\u2192 |cells?: )?", "", line)
+        for cell, label in labels(run).items():  # a report has links, a terminal what `--where` and `explain` take
+            words = words.replace(cell, label)
         for part in re.split(r"\s{2,}|, ", words):
             assert " ".join(part.split()) in text.replace(" ,", ","), line
 
