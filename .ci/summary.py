@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 
 import netwarp
+from netwarp.core.outside_text import markdown
 from netwarp.engine.bundles import opened
 
 
@@ -19,28 +20,32 @@ def main(path: str, reference: str = "", allow: str = "") -> int:
     claims = [row for row in run.table("claims") if not row["condition"]]
     verdicts = Counter(str(row["verdict"]) for row in claims)
     broken = [row for row in claims if row["verdict"] == "does not hold"]
-    print(f"## {run.plan.name}\n\n| | |\n| --- | --- |")
-    print(f"| kernel | {run.manifest.kernel_release} |")
+    print(f"## {markdown(run.plan.name)}\n\n| | |\n| --- | --- |")
+    print(f"| kernel | {markdown(run.manifest.kernel_release)} |")
     print(f"| cells | {', '.join(f'{count} {outcome}' for outcome, count in sorted(outcomes.items()))} |")
     print(f"| claims | {', '.join(f'{count} {verdict}' for verdict, count in sorted(verdicts.items())) or 'none'} |")
     for row in broken:
-        print(f"| claim {row['claim']} | does not hold: {row['measured']} {row['unit']}, expected {row['expected']} |")
-    differing = []
+        said = f"does not hold: {row['measured']} {row['unit']}, expected {row['expected']}"
+        print(f"| claim {markdown(row['claim'])} | {markdown(said)} |")
+    differing, changed = [], False
     if reference:
         with opened(reference) as golden:
             verified = netwarp.verify(path, golden, allow_programs=allow == "--allow-programs")
+            changed = verified.stored is not None and verified.stored.differs
             pairs = [pair for pair in verified.cells if pair.status != "only in A"]
         differing = [pair for pair in pairs if pair.status != "equal"]
         equal = len(pairs) - len(differing)
         print(f"| captures | of {len(pairs)} cells {equal} equal those of the reference byte for byte |")
+    if changed:
+        print("| reference | is not what its run wrote: `netwarp archive verify` names what differs |")
     for pair in differing:
-        print(f"| {pair.id} | {pair.words} |")
-    return 1 if set(outcomes) - {"COMPLETED", "UNSUPPORTED"} or broken or differing else 0
+        print(f"| {markdown(pair.id)} | {markdown(pair.words)} |")
+    return 1 if set(outcomes) - {"COMPLETED", "UNSUPPORTED"} or broken or differing or changed else 0
 
 
 if __name__ == "__main__":
     try:
         sys.exit(main(*sys.argv[1:]))
     except netwarp.NetwarpError as error:
-        print(f"| failed | {error} |")
+        print(f"| failed | {markdown(str(error))} |")
         sys.exit(1)

@@ -142,7 +142,7 @@ class Parser(argparse.ArgumentParser):
             verbs = next(action for action in self._actions if action.metavar == "VERB")
             message = f"which verb? There is: {', '.join(verbs.choices or ())}"
         more = f"{'' if message.endswith('?') else ';'} see {self.prog} --help"
-        self.exit(2, f"{self.prog.partition(' ')[0]}: {message}{more}\n")
+        self.exit(2, f"{self.prog.partition(' ')[0]}: {indented(message + more)}\n")
 
 
 def explained(options: dict[str, Any]) -> dict[str, Any]:

@@ -90,8 +90,7 @@ def run_compare(args: argparse.Namespace) -> int:
 
         claim_page(args.html)
     mapped = mapped_levels(args.map)
-    for line in (*changed_lines(args.a), *changed_lines(args.b)):
-        print(line, file=sys.stderr)
+    _name_changed(args)
     compared = compare_runs(args.a, args.b, mapped=mapped)
     numbers = compared.numbers
     assert numbers is not None
@@ -110,6 +109,12 @@ def run_compare(args: argparse.Namespace) -> int:
     if args.exit_code and numbers.empty:
         raise SpecError(NOTHING)
     return 1 if args.exit_code and numbers.differs else 0
+
+
+def _name_changed(args: argparse.Namespace) -> None:
+    """Say which files of the two runs, captures among them, are not what the runs wrote."""
+    for line in (*changed_lines(args.a, captures=True), *changed_lines(args.b, captures=True)):
+        print(line, file=sys.stderr)
 
 
 def mapped_levels(given: Sequence[Sequence[str]]) -> dict[str, dict[str, str]]:
@@ -220,6 +225,7 @@ def _run_packets(args: argparse.Namespace) -> int:
         within_ns = int(parse_quantity(args.within, "time").value)
     except QuantityError as error:
         raise SpecError(f"--within: {error}") from error
+    _name_changed(args)
     compared = compare_packets(args.a, args.b, within_ns=within_ns)
     for pair in compared.unequal:
         print(f"{pair.id}: {pair.words}")
@@ -232,6 +238,7 @@ def _run_exactly(args: argparse.Namespace) -> int:
     """0: everything of A is in B, and equal."""
     if wrong := [pair for pair in args.renamed if "=" not in pair]:
         raise SpecError(f"--renamed {wrong[0]}: wants OLD=NEW")
+    _name_changed(args)
     compared = compare_exactly(
         args.a, args.b, renamed=dict(pair.split("=", 1) for pair in args.renamed), left_out=args.left_out,
         tables=not args.no_tables,

@@ -15,7 +15,8 @@ _ACTS = (
 )
 _ALL = re.compile(f"[{_ACTS}]")
 _BUT_LINES = re.compile(f"(?![{_LINES}])[{_ACTS}]")
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~])")
+_MARKDOWN = re.compile(r"([\\`*{}\[\]<>|#~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
+"""An underscore within a word means nothing in Markdown."""
 
 
 def one_line(text: str) -> str:
@@ -36,6 +37,13 @@ def visible_json(text: str) -> str:
 def markdown(text: str) -> str:
     """A text as one field of a table of Markdown, or a part of its line."""
     return _MARKDOWN.sub(r"\\\1", one_line(text))
+
+
+def markdown_code(text: str) -> str:
+    """A text as code in a field of a table of Markdown: in more backticks than it has itself."""
+    shown = one_line(text).replace("|", "\\|")
+    ticks = "`" * (1 + max((len(run) for run in re.findall("`+", shown)), default=0))
+    return f"{ticks} {shown} {ticks}" if "`" in shown else f"{ticks}{shown}{ticks}"
 
 
 def _escape(match: re.Match[str]) -> str:

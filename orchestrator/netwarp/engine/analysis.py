@@ -22,7 +22,7 @@ from ..plan.schedules import scheduled_cells
 from ..plan.types import Plan
 from ..present.pages.build import make_report
 from ..results import Results, write_measurements, write_tables, write_timelines
-from ..store.digests import write_digests
+from ..store.digests import check_digests, write_digests
 from ..store.manifest import Manifest
 from ..store.packing import opened
 from ..store.plan_file import keep_texts, read_plan, write_outputs
@@ -125,7 +125,8 @@ def report(run_dir: str | Path, *, spec: AnyExperiment | None = None) -> Path:
         tabulate(read_plan(run), run)
     elif not (run.tables / "measurements.csv").exists():  # a bundle: it has each cell's own
         write_measurements(collect(read_plan(run), run), run.tables)
-    return make_report(run)
+    changed = () if spec is not None else check_digests(run).changed
+    return make_report(run, changed)
 
 
 def analyze_all(plan: Plan, run: RunDir, jobs: int, *, anew: bool = True) -> dict[str, list[str]]:

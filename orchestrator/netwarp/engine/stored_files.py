@@ -5,17 +5,23 @@ numbers, its numbers and judgements by its cells run again.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core.errors import CaptureError, StoreError
-from ..core.types import CellOutcome, Measurement
-from ..results.run_comparison import RunComparison, StoredRun
+import msgspec
+
+from ..core.errors import CaptureError, SpecError, StoreError
+from ..core.frozen import to_json
+from ..core.types import Cell, CellOutcome, Measurement
+from ..measure.cell import capture_digests
+from ..plan.make import make_plan
+from ..results.run_comparison import Compared, RunComparison, StoredRun
 from ..results.write import write_tables
-from ..store.digests import StoredFiles, check_digests
-from ..store.run_dir import RunDir, read_json
+from ..store.digests import LEFT_OUT, StoredFiles, check_digests
+from ..store.run_dir import CellDir, RunDir, read_json
 from .cluster_files import analyser_here
+from .later_outputs import load_again
 from .run_directory import Run, judge_by_checks, ran_to_its_end
 
 
@@ -46,57 +52,106 @@ def check_stored(run: Run, found: Stored, again: Run | None = None, compared: Ru
         tables = _tables_again(run)
     except (CaptureError, StoreError) as error:
         notes.append(f"tables cannot be made again: {error}")
+    planned = None
+    try:
+        planned = _planned_again(run)
+    except (StoreError, SpecError) as error:
+        notes.append(f"plan.json is not held against spec/: {error}")
     numbers, judgements = None, _judged_again(run, found)
     if again is not None and compared is not None:
         equal = [(pair.a, pair.b) for pair in compared.cells if pair.status == "equal"]
         numbers = _numbers_again(run, again, [(a, b) for a, b in equal if a is not None and b is not None])
-    return StoredRun(found.files, same, tables, numbers, judgements, seed, tuple(notes))
+    return StoredRun(found.files, same, tables, numbers, judgements, planned, seed, tuple(notes))
 
 
-def _tables_again(run: Run) -> tuple[int, tuple[str, ...]]:
+def _planned_again(run: Run) -> Compared:
+    """The cells of plan.json that follow from the spec, with the seed, the repetitions and the --set of the manifest.
+    They may be fewer than all of it. Raises StoreError, SpecError.
+    """
+    manifest = run.manifest
+    path = run.directory.spec / Path(manifest.spec_path).name
+    if path.suffix != ".toml" or not path.is_file():
+        raise StoreError(f"{path.name} is not there")
+    spec = load_again(path, manifest)
+    if any(factor.schedule is not None for factor in spec.factors.values()):
+        raise SpecError("its cells follow from packets of the run")
+    given = any(word.startswith("--repetitions") for word in manifest.arguments)
+    made = make_plan(spec, seed=manifest.seed, repetitions=manifest.repetitions if given else None)
+    there = {_without_kernel(cell) for cell in made.cells}
+    other = tuple(cell.id for cell in run.plan.cells if _without_kernel(cell) not in there)
+    return len(run.plan.cells) - len(other), other
+
+
+def _without_kernel(cell: Cell) -> bytes:
+    """All of a cell but the hash of its kernel, which this machine need not have."""
+    return to_json(msgspec.structs.replace(cell, kernel=msgspec.UNSET))
+
+
+def _tables_again(run: Run) -> Compared:
+    """The tables that are made of numbers. One that is missing differs, and one that no run of this plan has."""
+    plan = run.plan
     with tempfile.TemporaryDirectory(prefix="netwarp-tables-") as folder:
         write_tables(run.results, Path(folder))
-        equal, differing = 0, []
-        for made in sorted(Path(folder).glob("*.csv")):
-            kept = run.directory.tables / made.name
-            if kept.exists():
-                same = kept.read_bytes() == made.read_bytes()
-                equal += same
-                differing += [] if same else [made.name]
-        return equal, tuple(differing)
+        made = {path.name: path.read_bytes() for path in sorted(Path(folder).glob("*.csv"))}
+    kept = {path.name: path for path in run.directory.tables.glob("*.csv")}
+    # made of series, which a bundle does not have
+    others = {f"{plan.rows_of(figure)}.csv" for figure in plan.time_series} | {"windows.csv", "invalid.csv"}
+    others |= {f"{table.name}.csv" for table in plan.event_tables}
+    equal = [name for name, content in made.items() if name in kept and kept[name].read_bytes() == content]
+    left_out = {Path(name).name for name in LEFT_OUT} if len(equal) else set()
+    differing = (made.keys() | (kept.keys() - others)) - set(equal) - (left_out - kept.keys())
+    return len(equal), tuple(sorted(differing))
 
 
-def _judged_again(run: Run, found: Stored) -> tuple[int, tuple[str, ...]]:
-    """The outcomes that follow from the cells' checks, against those that were stored."""
+def _judged_again(run: Run, found: Stored) -> Compared:
+    """The outcomes that follow from the cells' checks, against those that were stored. A cell that ran to its end and
+    has no checks differs.
+    """
     equal, other = 0, []
     for name, stored in sorted(found.outcomes.items()):
         cell = run.directory.cell(name)
-        if ran_to_its_end(cell) and cell.checks.exists():
-            judged = judge_by_checks(cell)
-            same = (judged.outcome, judged.reason) == (stored.outcome, stored.reason)
+        if ran_to_its_end(cell):
+            judged = judge_by_checks(cell) if cell.checks.exists() else None
+            same = judged is not None and (judged.outcome, judged.reason) == (stored.outcome, stored.reason)
             equal += same
             other += [] if same else [name]
     return equal, tuple(other)
 
 
-def _numbers_again(run: Run, again: Run, pairs: Iterable[tuple[str, str]]) -> tuple[int, tuple[str, ...]]:
-    """The numbers that cells have in both runs, of cells with equal captures."""
+def _numbers_again(run: Run, again: Run, pairs: Iterable[tuple[str, str]]) -> Compared:
+    """The numbers of cells with equal captures. One that either run lacks differs."""
     equal, other = 0, []
     for then, now in pairs:
-        kept, made = run.directory.cell(then).measurements, again.directory.cell(now).measurements
-        if kept.exists() and made.exists():
-            before, after = _values(kept), _values(made)
-            for key in sorted(before.keys() & after.keys()):
-                equal += before[key] == after[key]
-                other += [] if before[key] == after[key] else [" ".join(filter(None, (f"{then}:", *key)))]
+        before, after = _values(run.directory.cell(then)), _values(again.directory.cell(now))
+        for key in sorted(before.keys() | after.keys()):
+            same = key in before and key in after and before[key] == after[key]
+            equal += same
+            other += [] if same else [" ".join(filter(None, (f"{then}:", *key)))]
     return equal, tuple(other)
 
 
-def _values(path: Path) -> dict[tuple[str, str], float | None]:
-    return {(each.flow, each.metric): each.value for each in read_json(path, list[Measurement])}
+def _values(cell: CellDir) -> dict[tuple[str, str], float | None]:
+    path = cell.measurements
+    return (
+        {(each.flow, each.metric): each.value for each in read_json(path, list[Measurement])} if path.exists() else {}
+    )
 
 
-def changed_lines(run_dir: str | Path) -> list[str]:
-    """A line for each file of a run that is not what the run wrote; none where it has no list. Raises StoreError."""
-    files = check_digests(RunDir(Path(run_dir)))
-    return [f"{run_dir}: not what the run wrote: {name}" for name in files.changed]
+def changed_lines(run_dir: str | Path, *, captures: bool = False) -> list[str]:
+    """A line for each file of a run that is not what the run wrote; none where it has no list. captures: hash them too,
+    of which the analysis kept the hashes. Raises StoreError.
+    """
+    run = RunDir(Path(run_dir))
+    changed = [*check_digests(run).changed]
+    if captures:
+        changed += [name for cell_id in sorted(run.finished()) for name in _changed_captures(run.cell(cell_id))]
+    return [f"{run_dir}: not what the run wrote: {name}" for name in changed]
+
+
+def _changed_captures(cell: CellDir) -> Iterator[str]:
+    if not cell.packets.exists():
+        return
+    kept = read_json(cell.packets, dict[str, str])
+    for name, digest in capture_digests(cell.capture).items():
+        if kept.get(name) != digest:
+            yield f"cells/{cell.root.name}/capture/{name}"

@@ -236,12 +236,15 @@ def _asked(cell: Cell, reader: PassageReader, flows: Mapping[str, FlowObservatio
 
 def capture_digests(captures: Path) -> dict[str, str]:
     """Capture -> SHA-256 of its file. A file holds only packets and their times, so equal cells can be recognised by
-    these even after the captures are deleted.
+    these even after the captures are deleted. Raises StoreError: two files are one capture.
     """
-    digests = {}
+    digests: dict[str, str] = {}
     for path in sorted(captures.glob("*.pcap*")):
+        name = path.name.split(".pcap")[0]
+        if name in digests:
+            raise StoreError(f"{path}: the same capture is there in another form too: remove one of them")
         with path.open("rb") as file:
-            digests[path.name.split(".pcap")[0]] = hashlib.file_digest(file, "sha256").hexdigest()
+            digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
     return digests
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from ..core.invocation import command
 from ..core.link_types import LinkImpairment, Opportunities
 from ..core.numbers import given
+from ..core.outside_text import markdown
 from ..experiment import list_profiles
 from ..experiment.problems import Problems
 from ..experiment.profiles import PROFILES, read_profile
@@ -51,7 +52,7 @@ def profile_table(rows: Sequence[ProbeRow]) -> str:
     lines.append("\n")
     for profile, title in list_profiles().items():
         order = f"; delays {_order(profile)}" if _order(profile) else ""
-        words = f"- **{profile}**: {title}{order}. Source: {source_of(profile)}."
+        words = f"- **{profile}**: {markdown(title)}{order}. Source: {markdown(source_of(profile))}."
         lines += [f"{line}\n" for line in textwrap.wrap(words, 150, subsequent_indent="  ", break_on_hyphens=False)]
     return "".join([*lines, END])
 

@@ -15,6 +15,8 @@ from ..store.manifest import Manifest
 from .compared_numbers import Comparison, Levels, Moved
 
 DIGEST = 12
+Compared = tuple[int, tuple[str, ...]]
+"""How many are equal, and the names of those that are not."""
 CellStatus = Literal["equal", "differ", "no captures", "ended differently", "not finished", "only in A", "only in B"]
 
 
@@ -68,21 +70,23 @@ class CellPair:
 class StoredRun:
     """same_software: the run's numbers and tables were made by this netwarp, so that they have to be equal.
 
-    tables, numbers, judgements: (equal, names of those that differ); None: not compared. seed: "" or what is wrong.
+    tables, numbers, judgements, planned (cells that follow from the spec): (equal, names of those that differ); None:
+    not compared. seed: "" or what is wrong.
     """
 
     files: StoredFiles
     same_software: bool
-    tables: tuple[int, tuple[str, ...]] | None = None
-    numbers: tuple[int, tuple[str, ...]] | None = None
-    judgements: tuple[int, tuple[str, ...]] | None = None
+    tables: Compared | None = None
+    numbers: Compared | None = None
+    judgements: Compared | None = None
+    planned: Compared | None = None
     seed: str = ""
     notes: tuple[str, ...] = field(default=())
 
     @property
     def differs(self) -> bool:
         """True where something is not what it has to be."""
-        made_again = (self.tables, self.numbers, self.judgements) if self.same_software else ()
+        made_again = (self.tables, self.numbers, self.judgements, self.planned) if self.same_software else ()
         return bool(self.files.changed or self.seed or any(each is not None and each[1] for each in made_again))
 
 

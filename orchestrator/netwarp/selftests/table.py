@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..core.errors import SpecError
+from ..core.outside_text import markdown, markdown_code
 from ..store.run_dir import write_atomic
 from .guest import Result
 from .tap import counted
@@ -27,8 +28,8 @@ def rows(results: Sequence[Result], kernel: str) -> dict[str, str]:
         inside = counted(result.cases)
         shown = ", ".join(str(inside[name]) for name in ("pass", "fail", "skip")) if result.cases else ""
         virtual = "" if result.virtual_s is None else f"{result.virtual_s:.1f}"
-        note = textwrap.shorten(result.note.replace("|", "/"), _LONGEST_NOTE, placeholder=" ...")
-        cells = [f"`{result.test.name}`", result.verdict, shown, virtual, f"{result.wall_s:.1f}", kernel, note]
+        note = markdown(textwrap.shorten(result.note, _LONGEST_NOTE, placeholder=" ..."))
+        cells = [markdown_code(result.test.name), result.verdict, shown, virtual, f"{result.wall_s:.1f}", kernel, note]
         lines[result.test.name] = f"| {' | '.join(cells)} |"
     return lines
 

@@ -21,7 +21,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from netwarp.core.outside_text import markdown, one_line, visible, visible_json
+from netwarp.core.outside_text import markdown, markdown_code, one_line, visible, visible_json
+from netwarp.selftests.guest import Result
+from netwarp.selftests.packetdrill.cases import CaseResult, ScriptResult
+from netwarp.selftests.packetdrill.counts import rows as script_rows
+from netwarp.selftests.table import rows as table_rows
+from netwarp.selftests.tree import Selftest
 from netwarp.store.run_dir import RunDir
 from support.checkout import ROOT
 from support.report_kit import small_run
@@ -133,6 +138,79 @@ def test_a_capture_says_nothing_that_acts(tmp_path: Path) -> None:
     harmless(netwarp("explain", path, cwd=tmp_path))
 
 
+def test_causes_of_an_sctp_association_say_nothing_that_acts(tmp_path: Path) -> None:
+    """A cause's text is a stranger's (RFC 9260 3.3.10.12), and so are cookies, unknown parameters and heartbeats."""
+    attack = ATTACK.encode()
+
+    def part(code: int, content: bytes) -> bytes:
+        return struct.pack("!HH", code, len(content) + 4) + content + bytes(-len(content) % 4)
+
+    def chunk(kind: int, content: bytes) -> bytes:
+        return struct.pack("!BBH", kind, 0, len(content) + 4) + content + bytes(-len(content) % 4)
+
+    causes = part(12, attack) + part(13, attack) + part(8, attack) + part(6, attack) + part(65535, attack)
+    init = struct.pack("!IIHHI", 1, 9999, 5, 5, 7) + part(11, attack) + part(0x8000 + 77, attack)
+    frames = []
+    for number, body in enumerate(
+        (chunk(1, init), chunk(2, init), chunk(4, part(1, attack)), chunk(9, causes), chunk(10, attack),
+         chunk(63, attack), chunk(6, causes))
+    ):  # fmt: skip
+        ends = (b"\x0a\0\0\1", b"\x0a\0\0\2")
+        ends = ends if number % 2 == 0 else ends[::-1]
+        sctp = struct.pack("!HHII", 9, 9, 0 if number == 0 else 1, 0) + body
+        frames.append(struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(sctp), number, 0, 64, 132, 0) + b"".join(ends) + sctp)
+    records = [struct.pack("<IIII", 1, number, len(frame), len(frame)) + frame for number, frame in enumerate(frames)]
+    path = tmp_path / "a.pcap"
+    path.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 228) + b"".join(records))
+    for words in (("analyze",), ("analyze", "--json"), ("analyze", "--full", "--csv", tmp_path / "csv"), ("explain",),
+                  ("explain", "--json"), ("analyze", "--html", tmp_path / "page.html")):  # fmt: skip
+        printed = netwarp(*words, path, cwd=tmp_path)
+        harmless(printed)
+        assert "sctp" in printed.lower() or "--html" in words or "--csv" in words
+    for file in (tmp_path / "csv").rglob("*.csv"):
+        harmless(file.read_bytes().decode())
+
+
+SPEC = """
+format = 1
+name = "x"
+title = TEXT
+description = TEXT
+duration = "1 s"
+[node.a]
+title = TEXT
+[node.b]
+[link.p1]
+between = ["a", "b"]
+queue = "5 packets"
+one_way_delay = "1 ms"
+rate = "1 Mbit/s"
+[flow.f]
+from = "a"
+to = "b"
+protocol = "tcp"
+paths = ["p1"]
+[factor.k]
+title = TEXT
+sets = "flow.f.protocol"
+levels = [LEVEL]
+"""
+
+
+@pytest.mark.parametrize("level", ['"tcp"', "TEXT"])
+def test_texts_of_a_spec_are_escaped(level: str, tmp_path: Path) -> None:
+    text = json.dumps(ATTACK.replace("\0", ""), ensure_ascii=True).replace("\\u001b", "\\u001B")
+    (tmp_path / "x.toml").write_text(SPEC.replace("LEVEL", level).replace("TEXT", text))
+    for words in (
+        (),
+        ("--json",),
+        ("--steps",),
+        ("--backend", ATTACK.replace("\0", "")),
+        ("--where", f"k={FORGED}\x1b[2J"),
+    ):
+        harmless(netwarp("plan", "x.toml", *words, cwd=tmp_path))
+
+
 def test_names_of_files_are_escaped(tmp_path: Path) -> None:
     """Also those that no encoding has."""
     for name in (ATTACK.replace("\0", "").replace("/", ""), b"x\xff\xfe".decode(errors="surrogateescape")):
@@ -161,6 +239,25 @@ def test_json_keeps_its_values(value: Any) -> None:
 def test_a_field_of_markdown_is_one_field(text: str) -> None:
     field = markdown(text)
     assert "\n" not in field and not re.search(r"(?<!\\)(\\\\)*[|<]", field)
+
+
+@given(st.text())
+def test_code_in_a_field_of_markdown_is_one_field(text: str) -> None:
+    field = markdown_code(text)
+    assert "\n" not in field and not re.search(r"(?<!\\)(\\\\)*[|]", field.replace("\\\\", ""))
+    ticks = re.match("`+", field)
+    assert ticks is not None and field.endswith(ticks[0]) and ticks[0] not in field[len(ticks[0]) : -len(ticks[0])]
+
+
+def test_writers_of_markdown_escape() -> None:
+    """Tables of selftests and of packetdrill's scripts: a test's name, the reason it gave."""
+    reason = "a | b <script>alert(1)</script> [x](javascript:y) `z`"
+    of = Result(Selftest("net", "a|b`c.sh"), "fail", None, None, 1.0, reason, "", ())
+    script = ScriptResult("tcp_x|y", (CaseResult("ipv4", "fail", reason),))
+    (first,), (second, *_) = table_rows([of], "7.2").values(), list(script_rows([script], "7.2").values())[::-1]
+    for line in (first, second):
+        assert line.count("|") - line.count("\\|") == 8 + (line is second) * 2
+        assert "<script>" not in line.replace("\\<", "") and "](" not in line.replace("\\]", "")
 
 
 @given(st.text())

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 from netwarp.cli import main
-from netwarp.engine.analysis import tabulate
+from netwarp.core.frozen import from_json
+from netwarp.core.types import Cell
+from netwarp.engine.analysis import report, tabulate
 from netwarp.engine.bundles import bundle, opened
 from netwarp.engine.cluster_files import analyser_here
+from netwarp.engine.run_directory import open_run
+from netwarp.engine.stored_files import _numbers_again
 from netwarp.measure.cell import capture_digests
 from netwarp.store.digests import check_digests, write_digests
 from netwarp.store.manifest import Manifest
@@ -45,6 +50,72 @@ UNLISTED = ("a derived number", "a table", "a judgement", "the seed in the plan"
 """Changes that are found also where somebody removed the list: by what follows from other files."""
 
 
+def _relisted(change: Change) -> Change:
+    """Its author made digests.json to fit: what is missing is missed all the same."""
+
+    def whole(run: RunDir) -> None:
+        change(run)
+        write_digests(run)
+
+    return whole
+
+
+def _without(path: Path, key: str | int) -> None:
+    kept = json.loads(path.read_bytes())
+    del kept[key]
+    path.write_text(json.dumps(kept))
+
+
+OMISSIONS: dict[str, tuple[Change, str]] = {
+    "a table": (lambda run: (run.tables / "claims.csv").unlink(), "not equal: claims.csv"),
+    "every table": (lambda run: run.tables.remove_tree(), "not equal: cells.csv"),
+    "a table that no run of this plan has": (
+        lambda run: (run.tables / "best.csv").write_text("x\n"), "not equal: best.csv",
+    ),
+    "the checks of a cell": (lambda run: (_a_cell(run) / "derived" / "checks.json").unlink(), "tables cannot be made"),
+    "a cell in the plan": (
+        lambda run: _in_cell(run, "duration_ns", 77_000_000_000), "cells planned again from the spec: 1 equal, 1 not",
+    ),
+    "the spec": (lambda run: (run.spec / "spec.toml").unlink(), "plan.json is not held against spec/"),
+    "another spec": (
+        lambda run: _text(run.spec / "spec.toml", "200 ms", "30 ms"), "planned again from the spec: 0 equal, 2 not",
+    ),
+}  # fmt: skip
+
+
+def _in_cell(run: RunDir, key: str, value: object) -> None:
+    plan = json.loads(run.plan.read_bytes())
+    cell = plan["cells"][0]
+    before = run.cell(from_json(json.dumps(cell).encode(), Cell).id).root
+    cell[key] = value
+    run.plan.write_text(json.dumps(plan))
+    before.rename(before.with_name(from_json(json.dumps(cell).encode(), Cell).id))
+
+
+@pytest.mark.parametrize("omission", OMISSIONS)
+def test_lies_of_omission_are_named(omission: str, run: RunDir, capsys: pytest.CaptureFixture[str]) -> None:
+    change, said = OMISSIONS[omission]
+    _relisted(change)(run)
+    status, printed = _verified(run.root, run, capsys)
+    assert said in printed, printed
+    assert status == (0 if omission == "the spec" else 1)
+
+
+@pytest.mark.parametrize(("kept", "made"), [(0, 1), (1, 0)])
+def test_a_number_that_one_side_lacks_is_not_equal(kept: int, made: int, run: RunDir, tmp_path: Path) -> None:
+    shutil.copytree(run.root, tmp_path / "again")
+    sides = run, RunDir(tmp_path / "again")
+    name = min(run.finished())
+    numbers = json.loads(run.cell(name).measurements.read_bytes())
+    for side, left_out in zip(sides, (kept, made), strict=True):
+        put(side.cell(name).measurements, numbers[: len(numbers) - left_out])
+    equal, other = _numbers_again(open_run(run.root), open_run(tmp_path / "again"), [(name, name)])
+    assert equal == len(numbers) - 1 and len(other) == 1 and name in other[0]
+    (sides[made].cell(name).measurements).unlink()
+    equal, other = _numbers_again(open_run(run.root), open_run(tmp_path / "again"), [(name, name)])
+    assert equal == 0 and other
+
+
 def _text(path: Path, old: str, new: str) -> None:
     text = path.read_text()
     assert old in text
@@ -58,7 +129,7 @@ def run(tmp_path: Path) -> RunDir:
     for cell_id in run.finished():
         put(run.cell(cell_id).packets, capture_digests(run.cell(cell_id).capture))
         put(run.cell(cell_id).apps / "f.sender.ndjson", b'{"record": "summary"}\n')
-    put(run.spec / "spec.toml", spec_text().encode())
+    put(run.spec / "spec.toml", spec_text().replace("EXPECTED", "").encode())
     write_json(run.manifest, replace(read_json(run.manifest, Manifest), software=analyser_here(), seed=whole.seed))
     tabulate(read_plan(run), run)
     return run
@@ -118,6 +189,28 @@ def test_files_that_a_bundle_leaves_out_are_not_missed(run: RunDir, tmp_path: Pa
         assert check_digests(RunDir(place)).changed == ()
     (run.tables / "claims.csv").unlink()
     assert check_digests(run).changed == ("tables/claims.csv",)
+
+
+def test_the_page_names_them_too(run: RunDir) -> None:
+    assert "Not what the run wrote" not in report(run.root).read_text()
+    _text(run.spec / "spec.toml", "format", "# <b>\nformat")
+    page = report(run.root).read_text()
+    assert "Not what the run wrote" in page and "<code>spec/spec.toml</code>" in page
+
+
+@pytest.mark.parametrize("options", [[], ["--packets"], ["--exact"]])
+def test_compare_hashes_captures(options: list[str], run: RunDir, capsys: pytest.CaptureFixture[str]) -> None:
+    cell = run.cell(min(run.finished()))
+    main(["compare", str(run.root), str(run.root), *options])
+    assert "not what the run wrote" not in capsys.readouterr().err
+    capture = next(cell.capture.glob("*.pcap*"))
+    put(capture, b"another")
+    main(["compare", str(run.root), str(run.root), *options])
+    said = f"not what the run wrote: cells/{cell.root.name}/capture/{capture.name.partition('.')[0]}"
+    assert said in capsys.readouterr().err
+    put(capture.with_name(f"{capture.name}.gz"), b"a second one")
+    assert main(["compare", str(run.root), str(run.root), *options]) == 1
+    assert "the same capture is there in another form too" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", [["report"], ["compare"]])

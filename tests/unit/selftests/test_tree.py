@@ -78,7 +78,7 @@ def test_the_table_stands_between_the_marks_of_a_page(tmp_path: Path) -> None:
         "| test | verdict | inside: passed, failed, skipped | virtual s | wall s | kernel | reason |\n"
         "| --- | --- | --- | --- | --- | --- | --- |\n"
     )
-    second = "| `net:b.sh` | fail |  |  | 300.1 | 6.12.1 | stopped after 300 s / of wall time |\n"
+    second = "| `net:b.sh` | fail |  |  | 300.1 | 6.12.1 | stopped after 300 s \\| of wall time |\n"
     tail = "<!-- /selftests -->\nafter\n"
     assert page.read_text() == f"{head}| `net:a.sh` | pass | 1, 0, 1 | 18.0 | 2.3 | 6.12.1 |  |\n{second}{tail}"
     long = "a word and " * 7 + "skipping it"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -41,17 +41,18 @@ PALETTE = 64
 """Looks that the page's scripts may give to lines that no figure of the spec draws."""
 
 
-def make_report(run: RunDir) -> Path:
+def make_report(run: RunDir, changed: Sequence[str] = ()) -> Path:
     """Write report/ of a run directory and return its index.html.
 
     Reads plan.json, manifest.json, calibration.json, tables/*.csv and the cells' JSON files; never a capture. An
-    earlier report is replaced as a whole. Raises StoreError: something cannot be read or written.
+    earlier report is replaced as a whole. changed: the files that are not what the run wrote, which it names. Raises
+    StoreError: something cannot be read or written.
     """
     data = read_run(run)
     try:
         folder = run.report.temporary(UNFINISHED)
         try:
-            _write(data, folder)
+            _write(data, folder, changed)
             if run.report.exists():
                 run.report.remove_tree()
             folder.replace(run.report)
@@ -62,7 +63,7 @@ def make_report(run: RunDir) -> Path:
     return run.report / "index.html"
 
 
-def _write(data: RunData, folder: Path) -> None:
+def _write(data: RunData, folder: Path, changed: Sequence[str]) -> None:
     """Every file of the report below `folder`."""
     assets, cells, figures = (folder / name for name in ("assets", "cells", "figures"))
     for part in (assets, cells, figures):
@@ -94,6 +95,7 @@ def _write(data: RunData, folder: Path) -> None:
         answers=answer_words(data),
         networks=networks(data),
         machine_notes=run_notes(data),
+        changed=changed,
         varied=varied(data),
         verdict_names=list(VERDICTS),
         untested_verdicts=UNTESTED,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...core.errors import SpecError
+from ...core.outside_text import markdown, markdown_code
 from ...store.run_dir import write_atomic
 from .cases import CaseResult, ScriptResult
 
@@ -71,15 +72,14 @@ def rows(results: Sequence[ScriptResult], release: str) -> dict[str, str]:
     lines = {}
     for name, of in shown.items():
         sums = count(of)
-        named = name if name.startswith(("all", "the", "flaky")) else f"`{name}`"
+        named = name if name.startswith(("all", "the", "flaky")) else markdown_code(name)
         cells = [release, named, str(sums.scripts), str(sums.cases), *map(str, (sums.own, sums.within_1ms, sums.exact))]
         lines[f"{release} {name}"] = f"| {' | '.join([*cells, str(sums.failed), str(sums.skipped)])} |"
     for result in results:
         if result.verdict != "pass":
             reason = next((case.reason for case in result.cases if case.reason), result.reason).split("\n")[0]
-            line = (
-                f"| {release} | `{result.name}` | 1 | {len(result.cases)} | {reason[:90].replace('|', '/')} | | | | |"
-            )
+            fields = (release, markdown_code(result.name), "1", str(len(result.cases)), markdown(reason[:90]))
+            line = f"| {' | '.join(fields)} | | | | |"
             lines[f"{release} {result.name}"] = line
     return lines
 
