@@ -26,7 +26,7 @@ def main(path: str, reference: str = "", allow: str = "") -> int:
     print(f"| claims | {', '.join(f'{count} {verdict}' for verdict, count in sorted(verdicts.items())) or 'none'} |")
     for row in broken:
         said = f"does not hold: {row['measured']} {row['unit']}, expected {row['expected']}"
-        print(f"| claim {markdown(row['claim'])} | {markdown(said)} |")
+        print(f"| claim {markdown(str(row['claim']))} | {markdown(said)} |")
     differing, changed = [], False
     if reference:
         with opened(reference) as golden:

@@ -6,7 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-SPEC = r"""
+SHELL = r"printf 'a\\n\\033]0;owned\\007\\033[2J\\tnetwarp: forged\\302\\233' >&2; exit 3"
+SPEC = """
 format = 1
 name = "loud"
 duration = "2 s"
@@ -22,12 +23,12 @@ from = "a"
 to = "b"
 protocol = "tcp"
 paths = ["p1"]
-program = { sender = ["/bin/sh", "-c", "printf 'a\\n\\033]0;owned\\007\\033[2J\\rnetwarp: forged\\302\\233' >&2; exit 3"] }
+program = { sender = ["/bin/sh", "-c", "SHELL"] }
 """
 
 
 def test_the_stderr_of_a_program_acts_nowhere(tmp_path: Path) -> None:
-    (tmp_path / "loud.toml").write_text(SPEC)
+    (tmp_path / "loud.toml").write_text(SPEC.replace("SHELL", SHELL))
     words = [sys.executable, "-m", "netwarp", "run", "loud.toml", "--backend", "virtual", "--out", "run"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, check=False)
     printed = (done.stdout + done.stderr).decode()

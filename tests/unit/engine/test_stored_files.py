@@ -25,7 +25,7 @@ from netwarp.store.plan_file import read_plan
 from netwarp.store.run_dir import RunDir, read_json, write_json
 from support.report_kit import plan_of, put, spec_text, write_run
 
-Change = Callable[[RunDir], None]
+Change = Callable[[RunDir], object]
 
 
 def _in_json(path: Path, key: str, value: object) -> None:
