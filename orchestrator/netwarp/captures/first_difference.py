@@ -151,6 +151,17 @@ def _shown(value: object) -> str:
     return ", ".join(map(_shown, value)) if isinstance(value, tuple) else str(value)
 
 
+def packets_since(file: Path, since_ns: int, folder: Path) -> Path:
+    """A plain pcap file in a folder with the packets of a cell's capture from a time (ns since 1970) on. Raises
+    CaptureError as first_packet_difference().
+    """
+    plain = _plain(file)
+    kept = [record for record in _records(plain) if _time_ns(record) >= since_ns]
+    path = folder / file.name.removesuffix(".zst")
+    path.write_bytes(plain[:FILE_HEADER_BYTES] + b"".join(kept))
+    return path
+
+
 def behaviour_difference_of_files(a: Path, b: Path, within_ns: int) -> PacketDifference | None:
     """The same for files that may be compressed with Zstandard."""
     return first_behaviour_difference(_plain(a), _plain(b), within_ns)

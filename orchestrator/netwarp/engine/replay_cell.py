@@ -44,6 +44,8 @@ PHASES = (0, 16, 32, 48, 128, 256, 384)
 512 ms of its own clock (core/timer_wheel.py), whose phase a capture does not show.
 """
 MORE, MOST_COUNTS = 2, 8
+SETTLING_BYTES = 100
+"""Of a message that the capture does not have (ReplayInputs.settling_ns)."""
 SEED, SEEDS = 1, 4
 
 Settings = tuple[dict[str, Any], dict[str, Any]]
@@ -222,8 +224,8 @@ def replay_spec(inputs: ReplayInputs, guess: Guess) -> dict[str, Any]:
         "start": _time(guess.start_ns),
         "stop": _time(_stop_ns(inputs, guess)),
         "messages": {"file": "a.csv"},
-        "reverse": {"file": "b.csv"},
-        "sender": {"reconnect": "off", **_of_end(inputs, guess.settings, 0)},
+        "reverse": {"file": "b.csv", "streams": _streams(inputs, 1)},
+        "sender": {"reconnect": "off", "streams": _streams(inputs, 0), **_of_end(inputs, guess.settings, 0)},
         "receiver": _of_end(inputs, guess.settings, 1),
     }
     if inputs.closing is not None and inputs.closing[2]:
@@ -256,15 +258,17 @@ def levels_of(inputs: ReplayInputs, guesses: Mapping[str, Guess]) -> tuple[dict[
 
 
 def _of_end(inputs: ReplayInputs, settings: Settings, end: int) -> dict[str, Any]:
-    streams = max((message.stream for message in inputs.messages[end]), default=0) + 1
     options: dict[str, Any] = dict(settings[end])
-    if streams > 10:
-        options["streams"] = streams
     if inputs.payload_protocol[end]:
         options["ppid"] = inputs.payload_protocol[end]
     if inputs.unordered[end]:
         options["unordered"] = True
     return options
+
+
+def _streams(inputs: ReplayInputs, end: int) -> int:
+    """How many streams the messages of an end need."""
+    return max((message.stream for message in inputs.messages[end]), default=0) + 1
 
 
 def _stop_ns(inputs: ReplayInputs, guess: Guess) -> int:
@@ -360,6 +364,8 @@ def write_spec(folder: Path, spec: Mapping[str, Any], inputs: ReplayInputs) -> P
 def _rows(inputs: ReplayInputs, end: int) -> Iterator[tuple[int, int, int]]:
     """When each message is due after the flow's start, in us."""
     messages: Sequence[SeenMessage] = inputs.messages[end]
+    if messages:
+        yield from ((at_ns // 1000, SETTLING_BYTES, 0) for at_ns in inputs.settling_ns)
     due = [(max(message.due_ns - inputs.start_ns, 0) // 1000, message) for message in messages]
     for at, message in sorted(due, key=lambda each: each[0]):
         yield at, message.size, message.stream

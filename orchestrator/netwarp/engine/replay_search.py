@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..captures import read_captures
+from ..captures.capture import Capture
 from ..captures.explanation import Explanation, Known
+from ..captures.first_difference import packets_since
 from ..captures.sctp.association import Association
 from ..captures.sctp.event_match import EventMatch, both_ends, match_events, sent_events
-from ..captures.sctp.replay_inputs import END_NAMES, ReplayInputs, View
+from ..captures.sctp.replay_inputs import END_NAMES, ReplayInputs, View, closing
 from ..captures.sctp.settings import LINUX
 from ..captures.sctp.stalls import giving_up
+from ..captures.stream import read_stream
 from ..core.errors import CaptureError
 from ..core.types import Outcome
 from ..core.wire import SCTP
+from ..measure.cell_records import read_cell_records
+from ..testbed.arguments import receiver_addresses, sender_addresses
+from ..testbed.layout import make_layout
 from .events import Progress
 from .replay_cell import Guess, alternatives, levels_of, ms_of, settings_of, write_spec
 from .run_directory import Run
@@ -24,6 +31,8 @@ from .running import run
 ROUNDS = 24
 """The most rounds of other guesses until the replay matches."""
 MOST_UNSEEN = 16
+EARLY_NS = 1_000_000
+"""Before a capture's first packet, since a cell's may be so much earlier."""
 USUAL = {
     "rto_initial": (0.1, 3.0), "rto_min": (0.1, 1.0), "rto_max": (0.2, 60.0), "sack_delay": (0.02, 0.5),
     "sack_frequency": (1.0, 4.0), "heartbeat_interval": (1.0, 30.0), "association_max_retrans": (2.0, 20.0),
@@ -140,7 +149,7 @@ def _unseen(match: EventMatch, inputs: ReplayInputs) -> tuple[int, int] | None:
     if event is None or event.key[0] == inputs.end or inputs.seen_from[1 - inputs.end] or event.path < 0:
         return None
     away = inputs.paths[event.path].round_trip_ns // 2
-    return event.path, event.time_ns - away + (away if inputs.end else 0)
+    return event.path, event.time_ns - away + inputs.begin_ns - inputs.start_ns
 
 
 def play(
@@ -173,24 +182,51 @@ def compare(field: Mapping[int, Association], cell: Mapping[int, Association], i
             next(row for row in mine.paths if set(mine.path_name(row).split(">")) == set(path.addresses))
             for path in inputs.paths
         ]
+        closed = closing(mine)
+        # a cell closes at a alone
+        until_ns = closed[0] - 1 if closed is not None and closed[1] == 1 else int(mine.row["last_ns"])
         matches[end] = match_events(
             sent_events(mine, field_paths, begin_ns),
-            sent_events(other, sorted(other.paths, key=other.path_name), int(other.row["first_ns"])),
-            int(mine.row["last_ns"]) - begin_ns,
+            sent_events(
+                other,
+                sorted(other.paths, key=other.path_name),
+                int(other.row["first_ns"]),
+                turned=other.direction != end,
+            ),
+            until_ns - begin_ns,
         )
     return both_ends(matches, inputs.paths[0].round_trip_ns // 2)
 
 
-def associations(done: Run, cell: str, inputs: ReplayInputs) -> dict[int, Association]:
-    """The association of a cell at the ends of which captures were given; empty if the cell did not run."""
+def associations(done: Run, cell_id: str, inputs: ReplayInputs) -> dict[int, Association]:
+    """The association of a cell at the ends of which captures were given; empty if the cell did not run. Of one that
+    was up before the capture: from then on. Its direction is then the other one if the other end sent first.
+    """
+    directory = done.directory.cell(cell_id)
     found: dict[int, Association] = {}
     for end in inputs.views:
-        files = sorted((done.path / "cells" / cell / "capture").glob(f"{END_NAMES[end]}-*.pcap*"))
+        files = sorted(directory.capture.glob(f"{END_NAMES[end]}-*.pcap*"))
         if not files:
             return {}
-        capture = read_captures(files)
+        capture = read_captures(files) if inputs.begun else _from_then_on(done, cell_id, files, end, inputs)
         flows = [number for number, row in enumerate(capture.flows) if row["protocol"] == SCTP]
         if not flows:
             return {}
-        found[end] = Association(capture, flows[0], direction=end)
+        turned = not inputs.begun and int(capture.flows[flows[0]]["port"][1]) != inputs.ports[1]
+        found[end] = Association(capture, flows[0], direction=end ^ turned)
     return found
+
+
+def _from_then_on(done: Run, cell_id: str, files: Sequence[Path], end: int, inputs: ReplayInputs) -> Capture:
+    """What a cell's end captured since the instant at which the capture begins that is played again."""
+    (cell,) = (each for each in done.plan.cells if each.id == cell_id)
+    t0_ns = read_cell_records(done.directory.cell(cell_id).init_log).ready.t0_realtime_ns
+    since_ns = t0_ns + cell.flows[0].start_ns + inputs.begin_ns - inputs.start_ns - EARLY_NS
+    flow, layout = cell.flows[0], make_layout(cell)
+    addresses = (sender_addresses, receiver_addresses)[end](flow, layout)
+    with tempfile.TemporaryDirectory() as folder:
+        later = [packets_since(file, since_ns, Path(folder)) for file in files]
+        capture = read_stream(later, keep=None, captured_at=addresses[:1]).capture
+    flows = capture.flows.copy()
+    flows["first_ns"] = since_ns + EARLY_NS  # the times of events count from it
+    return dataclasses.replace(capture, flows=flows)

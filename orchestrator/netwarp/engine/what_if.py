@@ -24,7 +24,17 @@ from ..experiment.toml_positions import Item
 from ..store.run_locations import check_out, new_directory
 from .captures import explain_captures
 from .events import Progress, no_progress
-from .replay_cell import ROLES, Guess, Settings, known_until_ns, levels_of, repair_factor, unsure, write_spec
+from .replay_cell import (
+    ROLES,
+    Guess,
+    Settings,
+    known_until_ns,
+    levels_of,
+    options_of,
+    repair_factor,
+    unsure,
+    write_spec,
+)
 from .replay_fits import Fits, other_fits
 from .replay_search import associations, compare, fit, view_association
 from .run_directory import Run
@@ -34,6 +44,8 @@ from .what_if_words import what_if_conclusion
 CAPTURED, CHANGED = "captured", "changed"
 _CHANGE = re.compile(r"\s*([ab])\.(\w+)\s*=\s*([^,]+?)\s*")
 _NAME = "what-if"
+THRESHOLD = "failover_threshold"
+"""What explain infers; options_of() has the options that set it."""
 DRAWS = 3
 """Repetitions of the cells that answer: HEARTBEATs are sent at random instants, and move data. The first is held
 against the capture.
@@ -199,6 +211,9 @@ def read_changes(texts: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
                 'example --what-if "b.rto_min=300 ms"'
             )
         end = END_NAMES.index(match[1])
+        if match[2] == THRESHOLD and match[3].isdecimal():  # as explain says it
+            found[end].extend(f"{key}={value}" for key, value in options_of(THRESHOLD, int(match[3]), end).items())
+            continue
         if any(earlier.startswith(f"{match[2]}=") for earlier in found[end]):
             raise SpecError(f"--what-if: {match[1]}.{match[2]} is there twice; one value of each setting")
         found[end].append(f"{match[2]}={match[3]}")

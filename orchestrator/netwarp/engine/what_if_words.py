@@ -41,7 +41,8 @@ def what_if_conclusion(found: WhatIf) -> Conclusion:
         then = [*_given_up(found), *(text for end in sorted(found.field) for text in _answers(found, end))]
         parts.append(Part(f"What would have been, with {changes}", tuple(map(Sentence, then))))
         more, rows = _side_by_side(found)
-        parts.append(Part("Side by side, in s from the association's start", tuple(map(Sentence, more)), rows=rows))
+        since = "the association's start" if found.inputs.begun else "the capture's begin"
+        parts.append(Part(f"Side by side, in s from {since}", tuple(map(Sentence, more)), rows=rows))
     parts.append(Part("How sure this is", tuple(map(Sentence, sure))))
     parts.append(Part("What the cells have that the capture does not show", tuple(map(Sentence, _assumed(found)))))
     return Conclusion(command="explain --what-if", answer=_answer(found, changes), about=about, parts=tuple(parts))
@@ -118,6 +119,12 @@ def _assumed(found: WhatIf) -> Iterator[str]:
         rate = "no rate" if path.rate_bit_s is None else in_short(path.rate_bit_s, "bit/s")
         text = f"round trip {in_short(path.round_trip_ns / 1e9, 's')}, {rate}, {counted(losses, 'packet')} lost"
         yield f"path {number} has {text}"
+    if settling := len(found.inputs.settling_ns):
+        before = counted(settling, "small message")
+        yield (
+            f"the association was up before the capture, the cell's is new: {before} before it measure the round trip, "
+            "and its window has not grown"
+        )
     if held := found.inputs.held:
         text = (
             f"{counted(held, 'message')} went as an acknowledgement came or a timer expired: taken as due just before"

@@ -40,6 +40,10 @@ def test_changes_of_both_ends() -> None:
     assert read_changes(["b.rto_min=300 ms, a.sack_delay = 40 ms"]) == ({"sack_delay": "40 ms"}, {"rto_min": "300 ms"})
 
 
+def test_a_threshold_is_changed_by_the_name_that_explain_has_for_it() -> None:
+    assert read_changes(["a.failover_threshold=6"])[0] == read_changes(["a.pf_retrans=6, a.path_max_retrans=8"])[0]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

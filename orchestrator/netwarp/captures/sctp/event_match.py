@@ -74,9 +74,9 @@ class EventMatch:
         return not self.parting
 
 
-def sent_events(association: Association, paths: list[int], begin_ns: int) -> list[SentEvent]:
+def sent_events(association: Association, paths: list[int], begin_ns: int, *, turned: bool = False) -> list[SentEvent]:
     """The events of both directions, in order. paths: rows of the capture's path table, in the order of the cell's
-    paths; begin_ns: the time from which they count.
+    paths; begin_ns: the time from which they count; turned: the ends change places.
     """
     columns = association.columns
     first = {
@@ -107,8 +107,10 @@ def sent_events(association: Association, paths: list[int], begin_ns: int) -> li
             number = int(columns["tsn"][place]) - base[direction]
         elif kind == SACK:
             number = cumulative.get(int(columns["packet"][place]), -1) - base[1 - direction]
+            if not whole and number < 0:  # of data before the capture
+                continue
         name = "DATA" if is_data[place] else chunk_name(kind)
-        which = (direction, name, number)
+        which = (direction ^ turned, name, number)
         before = seen.get(which, 0)
         seen[which] = before + 1
         allowed = max(WITHIN_NS, WITHIN_RATIO * (time_ns - progress_ns))

@@ -26,6 +26,12 @@ pattern, it is taken as due twice as long before.
 """
 
 
+SETTLING_MESSAGES, SETTLING_GAP_NS, SETTLED_NS = 4, 700_000_000, 2_000_000_000
+"""Of an association that was up before the capture: messages before it, so far apart, and the time before and after."""
+SEVERAL_PATHS_NS = 8_000_000_000
+"""So much later where paths are to be confirmed."""
+
+
 @dataclasses.dataclass(frozen=True)
 class View:
     """An association at one capture point: the capture, and its row in the table of flows."""
@@ -65,9 +71,10 @@ class SeenMessage:
 @dataclasses.dataclass(frozen=True)
 class ReplayInputs:
     """Times: ns, by the clock of the capture at `end` (0: a, 1: b); begin_ns, end_ns: of that capture; start_ns: when a
-    sent its first INIT. messages, payload_protocol, unordered, nodelay: by end. seen_from: of each end's data, whether
-    it was captured at its sender. views: by end. closing: when an end closed the association, which, and whether in
-    order; None: the capture ends before, or the transport gave up.
+    sent its first INIT, or, if the capture begins later (`begun`: False), so long before it that a cell's association
+    is up and has measured its round trips. messages, payload_protocol, unordered, nodelay: by end. seen_from: of each
+    end's data, whether it was captured at its sender. views: by end. closing: when an end closed the association,
+    which, and whether in order; None: the capture ends before, or the transport gave up.
     """
 
     end: int
@@ -84,6 +91,18 @@ class ReplayInputs:
     seen_from: tuple[bool, bool]
     views: Mapping[int, View]
     closing: tuple[int, int, bool] | None
+    begun: bool = True
+
+    @property
+    def settling_ns(self) -> tuple[int, ...]:
+        """When messages go after the start that the capture does not have: of an association that was up before it, so
+        that a cell has measured its round trips by then.
+        """
+        if self.begun:
+            return ()
+        trip_ns = max(path.round_trip_ns for path in self.paths)
+        first_ns = SETTLED_NS + 3 * trip_ns
+        return tuple(first_ns + number * max(2 * trip_ns, SETTLING_GAP_NS) for number in range(SETTLING_MESSAGES))
 
     @property
     def held(self) -> int:
@@ -111,14 +130,16 @@ def replay_inputs(views: Sequence[View]) -> ReplayInputs:
     if not sides:
         raise CaptureError(
             "the capture was taken at neither end, or holds no handshake that tells where: what each end sent when, "
-            "and what was lost, is known at an end only"
+            "and what was lost, is known at an end only. Where you know the end that captured, say its address: "
+            "--captured-at ADDRESS"
         )
     here = max(sides, key=lambda end: (int(_user_bytes(sides[end][1][end])), -end))
     view, both = sides[here]
     mine = both[here]
     paths = _paths(mine)
     round_trips = _round_trips(mine, paths)
-    other = sides.get(1 - here)
+    begun = bool(len(mine.columns.of_type(INIT, INIT_ACK)))
+    other = sides.get(1 - here) if begun else None
     ahead_ns = 0
     packets: dict[tuple[int, int], list[Packet]] = {}
     rates: dict[int, float | None] = {}
@@ -141,7 +162,7 @@ def replay_inputs(views: Sequence[View]) -> ReplayInputs:
     largest = int(sizes["ip_bytes"][sizes["flow"] == view.flow].max())
     fragments = max((int(one.messages.fragments.max(initial=1)) for one in both), default=1)
     row = mine.row
-    return ReplayInputs(
+    inputs = ReplayInputs(
         end=here,
         begin_ns=int(row["first_ns"]),
         end_ns=int(row["last_ns"]),
@@ -163,8 +184,13 @@ def replay_inputs(views: Sequence[View]) -> ReplayInputs:
         nodelay=(_nodelay(both[0]), _nodelay(both[1])),
         seen_from=(here == 0 or other is not None, here == 1 or other is not None),
         views={here: view} if other is None else {here: view, 1 - here: other[0]},
-        closing=_closing(mine),
+        closing=closing(mine),
+        begun=begun,
     )
+    if begun:
+        return inputs
+    before_ns = inputs.settling_ns[-1] + SETTLED_NS + (SEVERAL_PATHS_NS if len(paths) > 1 else 0)
+    return dataclasses.replace(inputs, start_ns=inputs.start_ns - before_ns)
 
 
 def _user_bytes(association: Association) -> int:
@@ -284,7 +310,8 @@ def _nodelay(association: Association) -> bool:
     return not waits
 
 
-def _closing(association: Association) -> tuple[int, int, bool] | None:
+def closing(association: Association) -> tuple[int, int, bool] | None:
+    """When an end closed the association, which, and whether in order; None: none did."""
     shutdowns = association.chunks[association.columns.of_type(SHUTDOWN)]
     found = [
         (int(row["time_ns"]), int(row["direction"]), in_order)
