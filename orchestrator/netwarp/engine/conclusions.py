@@ -27,6 +27,8 @@ def check_conclusion(checked: SctpCheck) -> Conclusion:
         about.append(Sentence(f"{side.title}: {said}", name))
         if side.ignored:
             about.append(Sentence(f"not looked at: {', '.join(side.ignored)}"))
+        about += map(Sentence, side.remarks)
+        about += [Sentence(trap.words) for trap in checked.traps[name]]
     cells = counted(len(checked.run.plan.cells), "cell")
     wrong = len(checked.findings)
     answer = f"{counted(wrong, 'thing is', 'things are')} wrong, found in {cells}." if wrong else (

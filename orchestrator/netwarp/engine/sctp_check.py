@@ -13,6 +13,7 @@ from ..core.errors import SpecError
 from ..core.numbers import given, in_short, percent
 from ..core.units import Quantity, QuantityError, format_quantity, parse_quantity
 from ..experiment.sctp_sides import Side, read_side
+from ..experiment.sctp_traps import Trap, traps
 from .conclusions import check_conclusion
 from .events import Progress, no_progress
 from .run_directory import Run
@@ -74,12 +75,26 @@ class SctpCheck:
     findings: tuple[Finding, ...]
     good: tuple[Finding, ...]
 
+    @property
+    def paths(self) -> int:
+        """How many paths the association has."""
+        return len(self.run.plan.cells[0].links)
+
+    @property
+    def traps(self) -> dict[str, tuple[Trap, ...]]:
+        """By end, A or B: settings that do something else than they seem to."""
+        return {
+            name: tuple(traps(side.settings, connects=name == "A", paths=self.paths))
+            for name, side in (("A", self.a), ("B", self.b))
+        }
+
     def as_json(self) -> dict[str, Any]:
         """The object of `netwarp sctp check --json`."""
         return {
             "format": FORMAT,
             "run_dir": str(self.run.path),
             "sides": {name: dataclasses.asdict(side) for name, side in (("a", self.a), ("b", self.b))},
+            "traps": {name.lower(): [dataclasses.asdict(trap) for trap in found] for name, found in self.traps.items()},
             "findings": [dataclasses.asdict(each) for each in self.findings],
             "good": [dataclasses.asdict(each) for each in self.good],
         }

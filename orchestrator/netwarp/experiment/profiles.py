@@ -28,8 +28,9 @@ _ROLE = Field("open", 'congestion = { value = "bic", source = "Linux 2.6.10, net
 ROLES = ("both", "sender", "receiver")
 """Whose options a stack gives: `both` lies below those of the one role."""
 _KEYS = Field("open", 'srto_initial = "rto_initial"')
+_MARKS = Field("open", '["guami", "amf_name"]')
 _PROTOCOL = Field("table", "[tcp.sender]", fields=dict.fromkeys(ROLES, _ROLE))
-_SCTP = Field("table", "[sctp.both]", fields=dict.fromkeys(ROLES, _ROLE) | {"file": _KEYS})
+_SCTP = Field("table", "[sctp.both]", fields=dict.fromkeys(ROLES, _ROLE) | {"file": _KEYS, "marks": _MARKS})
 STACK = {
     "title": Field("text", '"Linux 2.6.10, as far as today\'s kernel can"'),
     "sysctl": Field("open", '"net.ipv4.tcp_recovery" = { value = "0", source = "RACK is of Linux 4.4" }'),

@@ -26,6 +26,10 @@ SETTINGS = tuple(
 )
 COUNTS = ("init_attempts", "association_max_retrans", "path_max_retrans", "sack_frequency", "max_burst")
 """Settings of a configuration file that are no times in ms."""
+ZERO_MEANS = ("max_burst",)
+"""Settings of which 0 is a value; of others it leaves what the system has."""
+LEAST_MARKS = 3
+"""A file without settings of SCTP is of a product if it has so many of the words that mark it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,7 @@ class Side:
     """One end. settings: option of docs/spec.md -> its value there, of an end that connects and of one that listens.
 
     title: for a reader. sources: setting -> where its value is from. ignored: keys of a file that name no setting.
+    remarks: what a reader of the file should know.
     """
 
     name: str
@@ -40,6 +45,7 @@ class Side:
     settings: Mapping[str, Any]
     sources: Mapping[str, str]
     ignored: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     def options(self, *, connects: bool) -> dict[str, Any]:
         """The options of the flow's sender or receiver."""
@@ -70,7 +76,7 @@ def read_side(text: str) -> Side:
         if not equals or key not in SETTINGS:
             raise SpecError(f'"{part[:60]}" is no setting of SCTP{nearest(key, SETTINGS)}; for example rto_min=300ms')
         settings[key], sources[key] = _typed(key, value), "the command line"
-    return Side(side.name, side.title, settings, sources, side.ignored)
+    return Side(side.name, side.title, settings, sources, side.ignored, side.remarks)
 
 
 def _typed(key: str, value: str) -> object:
@@ -106,7 +112,9 @@ def _product(name: str) -> Side:
 
 
 def _file(path: Path) -> Side:
-    """The product whose keys the file has most of, with the values of the file over the product's own."""
+    """The product whose keys the file has most of, with the values of the file over the product's own; of a file
+    without any, the product whose configuration it looks like.
+    """
     with path.open(encoding="utf-8", errors="replace") as file:
         text = file.read(LARGEST_FILE)
     text = re.sub(r"(?m)(?:#(?!!)|//).*$", "", text)
@@ -114,19 +122,43 @@ def _file(path: Path) -> Side:
     found = {name: _numbers(known, text) for name, known in keys.items()}
     best = max(found, key=lambda name: len(found[name]))
     if not found[best]:
-        every = sorted({key for known in keys.values() for key in known})
-        raise SpecError(f"{path}: holds none of the keys that are known of products: {', '.join(every)}")
+        return _without_settings(path, text, keys)
     side = _product(best)
     settings, sources = dict(side.settings), dict(side.sources)
+    kept = []
     for key, number in found[best].items():
         setting = keys[best][key]
-        if number < 0:  # -1: the system's
+        if number < 0 or (number == 0 and setting not in ZERO_MEANS):
             settings.pop(setting, None)
+            kept += [key] if number == 0 else []
             continue
         settings[setting] = number if setting in COUNTS else f"{number} ms"
         sources[setting] = f"{path.name}: {key}"
     unknown = tuple(sorted(set(re.findall(r"\b(?:sctp|srto|spp|sinit)_\w+", text)) - set(keys[best])))
-    return Side(path.name, f"{path.name}, read as {side.title}", settings, sources, unknown)
+    remarks = (f"{', '.join(kept)}: 0 leaves the value of the system (RFC 6458 8.1)",) if kept else ()
+    return Side(path.name, f"{path.name}, read as {side.title}", settings, sources, unknown, remarks)
+
+
+def _without_settings(path: Path, text: str, keys: Mapping[str, Mapping[str, str]]) -> Side:
+    """The product that a file without settings of SCTP is of, by the words that mark its configuration."""
+    marks = {name: {mark for mark in _marks(name) if re.search(rf"\b{re.escape(mark)}\b", text)} for name in keys}
+    first, second = sorted(marks, key=lambda name: -len(marks[name]))[:2]
+    if len(marks[first]) < LEAST_MARKS or len(marks[first]) == len(marks[second]):
+        every = sorted({key for known in keys.values() for key in known})
+        raise SpecError(
+            f"{path}: holds none of the keys that are known of products ({', '.join(every)}), and looks like the "
+            f"configuration of none of them. Name the product instead: {', '.join(keys)}"
+        )
+    side = _product(first)
+    remark = f"{path.name} sets nothing of SCTP, so the product's own values hold"
+    return Side(path.name, f"{path.name}, read as {side.title}", side.settings, side.sources, (), (remark,))
+
+
+def _marks(name: str) -> list[str]:
+    """Words that stand in configurations of a product, whatever they set."""
+    sctp = _stack(name).get("sctp")
+    marks = sctp.get("marks") if sctp is not None else None
+    return [str(mark.value) for mark in marks.value] if marks is not None and isinstance(marks.value, list) else []
 
 
 def _keys(name: str) -> dict[str, str]:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 from netwarp.core.errors import SpecError
-from netwarp.experiment.sctp_sides import LINUX, products, read_side
+from netwarp.experiment.sctp_sides import LEAST_MARKS, LINUX, _marks, products, read_side
+from netwarp.experiment.sctp_traps import traps
 
 OPEN5GS = """\
 logger:
@@ -93,3 +94,79 @@ def test_a_file_without_known_keys_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text("a: 1\n")
     with pytest.raises(SpecError, match="holds none of the keys"):
         read_side(str(tmp_path / "x.yaml"))
+
+
+AMF = """\
+amf:
+  sbi: {server: [{address: 127.0.0.5}]}
+  ngap: {server: [{address: 127.0.0.5}]}
+  guami: [{plmn_id: {mcc: 999, mnc: 70}}]
+  plmn_support: []
+  network_name: {full: Open5GS}
+  amf_name: open5gs-amf0
+"""
+MME = """\
+Identity = "mme.localdomain";
+Realm = "localdomain";
+ListenOn = "127.0.0.2";
+LoadExtension = "dbg_msg_dumps.fdx";
+ConnectPeer = "hss.localdomain" { ConnectTo = "127.0.0.8"; };
+"""
+
+
+@pytest.mark.parametrize(("text", "title", "rto_max"), [(AMF, "open5gs", "5 s"), (MME, "freeDiameter", "5 s")])
+def test_a_file_that_sets_nothing_of_sctp_has_its_products_own_values(
+    tmp_path: Path, text: str, title: str, rto_max: str
+) -> None:
+    file = tmp_path / "amf.yaml"
+    file.write_text(text)
+    side = read_side(str(file))
+    assert title in side.title and side.settings["rto_max"] == rto_max
+    assert side.remarks == ("amf.yaml sets nothing of SCTP, so the product's own values hold",)
+
+
+def test_every_products_marks_are_its_own() -> None:
+    """A file of one's marks alone is read as that product."""
+    for name in products():
+        marks = _marks(name)
+        if marks:
+            best = max(products(), key=lambda other: len(set(_marks(other)) & set(marks)))
+            assert best == name and len(marks) >= LEAST_MARKS
+
+
+def test_a_zero_leaves_the_value_of_the_system(tmp_path: Path) -> None:
+    file = tmp_path / "amf.yaml"
+    file.write_text("sctp: {srto_min: 0, srto_max: 6000, sinit_max_attempts: 0}")
+    side = read_side(str(file))
+    assert "rto_min" not in side.settings and "init_attempts" not in side.settings
+    assert side.settings["rto_max"] == "6000 ms"
+    assert side.remarks == ("srto_min, sinit_max_attempts: 0 leaves the value of the system (RFC 6458 8.1)",)
+
+
+def of(settings: dict[str, object], *, connects: bool = True, paths: int = 1) -> list[str]:
+    return [trap.setting for trap in traps(settings, connects=connects, paths=paths)]
+
+
+def test_what_linux_has_by_itself_is_no_trap() -> None:
+    assert [of({}, connects=connects, paths=paths) for connects in (True, False) for paths in (1, 2)] == [[]] * 4
+
+
+def test_settings_that_do_something_else_are_told_with_their_source() -> None:
+    assert of({"rto_min": "1 s", "rto_max": "1 s", "association_max_retrans": 3}) == ["rto_max", "rto_initial"][:1]
+    (trap,) = traps({"rto_min": "1 s", "rto_max": "1 s", "rto_initial": "1 s"}, connects=True, paths=1)
+    assert "11 timeouts end the association after 11 s" in trap.words and "RFC 9260 6.3.3 E2" in trap.words
+    assert of({"init_max_timeout": "2 ms"}) == ["init_max_timeout"]
+    assert of({"init_max_timeout": "2 ms"}, connects=False) == ["init_max_timeout", "init_max_timeout"]
+    assert of({"init_attempts": 3}, connects=False) == ["init_attempts"]
+    assert of({"association_max_retrans": 11}, paths=2) == of({"path_max_retrans": 4}, paths=2)
+    assert of({"association_max_retrans": 10}, paths=2) == []
+    assert of({"rto_initial": "100 ms"}) == ["rto_initial"]
+    assert of({"heartbeat_interval": "off"}, paths=2) == ["heartbeat_interval"]
+
+
+def test_free5gcs_two_milliseconds_are_told(tmp_path: Path) -> None:
+    file = tmp_path / "amfcfg.yaml"
+    file.write_text("configuration: {sctp: {numOstreams: 3, maxInstreams: 5, maxAttempts: 2, maxInitTimeout: 2}}")
+    side = read_side(str(file))
+    found = [trap.words for trap in traps(side.settings, connects=False, paths=1)]
+    assert any("2 ms: the kernel takes milliseconds, and seconds may be meant" in text for text in found)
