@@ -27,12 +27,12 @@ import numpy as np
 
 from ..captures.capture import rows_where
 from ..captures.mptcp import DATA_ACK, MAPPED, data_level, numbered
-from ..captures.mptcp.subflows import subflow_groups
+from ..captures.mptcp.subflows import first_number_of, subflow_groups
 from ..captures.native import Bools, Floats, Ints, Rows
 from ..captures.sctp.messages import Messages, messages
 from ..captures.tcp.columns import SACK_PERMITTED
 from ..core.types import Flow
-from ..core.wire import ABORT, ACK, FIN, FIRST, MP_FASTCLOSE, MP_TCPRST, RST, SYN
+from ..core.wire import ABORT, ACK, FIN, FIRST, MP_CAPABLE, MP_FASTCLOSE, MP_TCPRST, RST, SHUTDOWN_ACK, SYN
 from .datagram_flows import DatagramFlow
 from .flow_packets import FlowPackets
 from .timetable import NEVER, Timetable
@@ -55,7 +55,7 @@ def delivered(receiver: FlowPackets, protocol: str) -> Delivery:
     if protocol == "mptcp":
         segments, acks = accepted_segments(receiver, protocol), _data_acks(receiver)
         parts = [
-            _mptcp(*(rows[np.isin(rows["flow"], flows)] for rows in (segments, acks)))
+            _mptcp(*(rows[np.isin(rows["flow"], flows)] for rows in (segments, acks)), _first_number(receiver, flows))
             for flows in _connections(receiver)
         ]
     elif protocol == "sctp":
@@ -82,12 +82,24 @@ def _data_acks(receiver: FlowPackets) -> Rows:
     return acks[acks["options"] & DATA_ACK > 0]
 
 
-def _mptcp(segments: Rows, acks: Rows) -> Delivery:
+def _first_number(receiver: FlowPackets, flows: Sequence[int]) -> int | None:
+    """The data sequence number of a connection's first byte, as the key of its sender gives it; None: not captured."""
+    table = receiver.point.capture.mptcp_options
+    for row in table[np.isin(table["flow"], flows) & (table["subtype"] == MP_CAPABLE) & (table["version"] > 0)]:
+        sends = receiver.data_direction.get(int(row["flow"]))
+        key = int(row["key"] if int(row["direction"]) == sends else row["peer_key"])
+        if key and sends is not None:
+            return first_number_of(key)
+    return None
+
+
+def _mptcp(segments: Rows, acks: Rows, first_number: int | None) -> Delivery:
     """Delivery at MPTCP's data level. A subflow passes a segment on only when nothing before it is missing on that
     subflow (RFC 8684 3.3.1), even if the data level has no gap. If no mapping was seen, or none any more of the only
     subflow (fallback to TCP, RFC 8684 3.7), the stream of the single subflow counts.
 
-    acks: the receiver's segments with a DATA_ACK. Linux drops data that a subflow passes on out of order and beyond the
+    first_number: of the connection's first byte, which need not have come; None: that of the first that came. acks: the
+    receiver's segments with a DATA_ACK. Linux drops data that a subflow passes on out of order and beyond the
     connection's receive window (net/mptcp/protocol.c, mptcp_data_queue_ofo(), counter NoDSSInWindow), although that
     subflow has acknowledged it. If the last DATA_ACK still asks for a byte that was passed on before it, that byte was
     dropped, and nothing from it on was read.
@@ -106,6 +118,10 @@ def _mptcp(segments: Rows, acks: Rows) -> Delivery:
     order = np.lexsort((rows, ready))
     rows, ready = rows[order], ready[order]
     start = data_level(segments).start[rows]
+    known = np.flatnonzero(segments["options"][rows] & MAPPED)
+    if first_number is not None and len(known):  # what came first need not be the first: 64-bit numbers wrap
+        lowest = (int(segments["dsn"][rows[known[0]]]) - int(start[known[0]]) - first_number) % (1 << 64)
+        start = start + (lowest if lowest < 1 << 63 else 0)
     first = data_level(numbered(segments)[rows]).new_bytes > 0
     keep = first & (start < _dropped_from(start, segments[rows], ready, acks))
     return _stream(start[keep], segments[rows[keep]], ready[keep])
@@ -153,10 +169,21 @@ def aborted_ns(packets: FlowPackets, row: int) -> int:
     return int(aborts["time_ns"].min(initial=packets.gone_ns.get(row, NEVER)))
 
 
+def shut_ns(receiver: FlowPackets, row: int) -> int:
+    """The time of the receiver's first SHUTDOWN ACK in flow `row`, or NEVER. From then on it takes no data (RFC 9260
+    9.2): what its peer has given up may still be on a slower path.
+    """
+    table = receiver.point.capture.chunks
+    mine = (table["flow"] == row) & (table["type"] == SHUTDOWN_ACK)
+    mine &= table["direction"] != receiver.data_direction[row]
+    return int(table["time_ns"][mine].min(initial=NEVER))
+
+
 def delivered_messages(receiver: FlowPackets, row: int) -> Messages:
-    """The messages that arrived in flow `row` before its sender's ABORT."""
+    """The messages that arrived in flow `row` before its sender's ABORT and its receiver's SHUTDOWN ACK."""
     chunks = receiver.sent_chunks
-    return messages(rows_where(chunks, (chunks["flow"] == row) & (chunks["time_ns"] <= aborted_ns(receiver, row))))
+    until = min(aborted_ns(receiver, row), shut_ns(receiver, row))
+    return messages(rows_where(chunks, (chunks["flow"] == row) & (chunks["time_ns"] <= until)))
 
 
 def _sctp(sent: Messages) -> Delivery:

@@ -1,4 +1,4 @@
-"""The bytes that the receiver's application could read of TCP and MPTCP flows that end by a reset."""
+"""The bytes that the receiver's application could read, also of flows that end by a reset or a shutdown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from netwarp.measure.delivery import delivered
-from support.captures import T
+from support.captures import ISN, T, association, chunk, data_chunk, sctp
 from support.mptcp_packets import (
     ACK,
     KEYS,
@@ -53,6 +53,22 @@ def data_ack(dsn: int, path: int) -> bytes:
     return segment(
         1, 0, option(2, struct.pack("!BQ", 3, (first_number(KEYS[0]) + 1 + dsn) % 2**64)), path=path, back=True
     )
+
+
+def test_nothing_is_read_before_the_first_byte_came(tmp_path: Path) -> None:
+    """It went over the other subflow, and was lost: what came is not the beginning."""
+    begun = [*opened(SACK), *joined()]
+    assert readable(tmp_path, "mptcp", [*begun, sent(100, 1, 2), sent(200, 101, 2)]) == 0
+    assert readable(tmp_path, "mptcp", [*begun, sent(100, 1, 2), sent(200, 101, 2), sent(0, 1, 1)]) == 300
+
+
+def test_no_data_are_read_behind_the_shutdown_ack(tmp_path: Path) -> None:
+    """RFC 9260 9.2: a SHUTDOWN came over the faster path; what its sender has given up is still on the slower one."""
+    begun = [*association(), sctp(22, data_chunk(ISN))]
+    late = sctp(22, data_chunk(ISN + 1, ssn=1), path=2)
+    shut = [sctp(22, chunk(7, bytes(4))), sctp(11, chunk(8), back=True)]
+    assert readable(tmp_path, "sctp", [*begun, *shut, late]) == 100
+    assert readable(tmp_path, "sctp", [*begun, late, *shut]) == 200
 
 
 START = [*opened(SACK), *joined(), sent(0, 1, 1), sent(100, 1, 2)]

@@ -36,6 +36,11 @@ def token_of(key: int, version: int) -> int:
     return int.from_bytes(digest[:4], "big")
 
 
+def first_number_of(key: int) -> int:
+    """The data sequence number of the first byte that the host of a key sends (RFC 8684 3.1), of version 1."""
+    return (int.from_bytes(hashlib.sha256(key.to_bytes(8, "big")).digest()[-8:], "big") + 1) % (1 << 64)
+
+
 def subflow_groups(capture: Capture) -> tuple[SubflowGroup, ...]:
     """Every MPTCP connection. A subflow whose connection's keys are not in the capture is a group of its own."""
     table = capture.mptcp_options
