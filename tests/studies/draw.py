@@ -16,8 +16,8 @@ RARE = 0.05
 class Draw:
     """A generator of one study."""
 
-    def __init__(self, seed: int, number: int) -> None:
-        self._random = random.Random(f"study {seed} {number}")
+    def __init__(self, seed: int, number: int, again: int = 0) -> None:
+        self._random = random.Random(f"study {seed} {number}" + (f" {again}" if again else ""))
 
     def maybe(self, probability: float = RARE) -> bool:
         """True that often."""

@@ -140,6 +140,6 @@ class Events:
             return False
         keys.pop("link")
         keys["node"] = draw.of(hosts)
-        if draw.maybe(0.6):
+        if draw.maybe(0.8):
             keys["killed"] = draw.of(("host", "process"))
         return True

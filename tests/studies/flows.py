@@ -44,13 +44,13 @@ class Flows:
                 self._transport(f"f{number}", way)
                 continue
             match draw.whole(1, 100):
-                case form if form <= 6 and len(way.paths) == 1:
+                case form if form <= 11 and len(way.paths) == 1:
                     self._page(f"web{number}", way)
-                case form if form <= 13 and len(way.paths) == 1 and "icmp" not in self.protocols.values():
+                case form if form <= 21 and len(way.paths) == 1 and "icmp" not in self.protocols.values():
                     self._program(f"tool{number}", way)
-                case form if form <= 27 and len(way.paths) == 1:
+                case form if form <= 38 and len(way.paths) == 1:
                     self._group(f"many{number}", way)
-                case form if form <= 30 and set(self.plain) - set(self.ported):
+                case form if form <= 40 and set(self.plain) - set(self.ported):
                     self._like(f"x{number}")
                 case _:
                     self._transport(f"f{number}", way)
@@ -81,7 +81,7 @@ class Flows:
             self.ported.append(name)
         if draw.maybe(0.1) and "bytes" not in keys:
             keys["late"] = draw.of(("20 ms", "200 ms"))
-        if protocol == "sctp" and len(way.paths) > 1 and draw.maybe(0.3) and "phase" not in keys:
+        if protocol == "sctp" and len(way.paths) > 1 and draw.maybe(0.6) and not keys.keys() & {"phase", "start"}:
             keys["switch_primary"] = [{"at": time_text(self._later(0.5)), "path": "p2"}]
         if sender.get("rcvbuf") == "1 bdp" or receiver.get("rcvbuf") == "1 bdp":
             for given in (sender, receiver):
@@ -93,6 +93,9 @@ class Flows:
         if "reverse" not in keys:
             for key in OF_MESSAGES:
                 receiver.pop(key, None)
+        elif protocol == "sctp" and draw.maybe(0.6):
+            receiver |= {"ppid": draw.of((3, 46, 60)), "streams": max(2, sender.get("streams", 1))}
+            receiver |= {"unordered": True} if draw.maybe(0.6) else {}
         if keys.keys() & {"messages"} or sender.keys() & {"burst"}:
             sender.pop("separate_sends", None)
         if self._net.unscaled:
@@ -105,7 +108,9 @@ class Flows:
         self._known(name, protocol, way)
         if protocol != "udp":
             self.plain.append(name)
-            if not keys.keys() & {"messages", "reverse"} and "reconnect" in sender:
+            if not keys.keys() & {"messages", "reverse"} and (
+                "reconnect" in sender or (protocol != "mptcp" and "window_clamp" not in receiver)
+            ):
                 self.restartable.append(name)
 
     def _known(self, name: str, protocol: str, way: Way) -> None:
@@ -228,7 +233,7 @@ class Flows:
         elif form <= 30:
             keys["messages"] = self._law_of_messages(gap, size) if draw.maybe(0.7) else {"file": "voice.csv"}
             keys.pop("message_size", None)
-        if draw.maybe(0.2) and not bare:
+        if draw.maybe(0.28) and not bare:
             self._reverse(way, keys, sender, gap, protocol)
         if draw.maybe(0.35) and "bytes" not in keys and not keys.keys() & {"reverse", "messages"} and not (
             receiver.keys() & {"window_clamp"} or sender.keys() & {"bare"}
@@ -250,7 +255,7 @@ class Flows:
             reverse["bytes"] = size_text(two_digits(draw.log(10, 20_000)))
         if protocol == "sctp" and draw.maybe(0.4):
             reverse["streams"] = 2
-        if timed and "think" not in reverse and draw.maybe(0.2):
+        if timed and "think" not in reverse and draw.maybe(0.75):
             keys["messages"] = {"think": time_text(gap), "sizes": "100 B"}
             reverse = {"think": "1 ms"} | ({"bytes": reverse["bytes"]} if "bytes" in reverse else {})
         keys["reverse"] = reverse
@@ -268,8 +273,8 @@ class Flows:
         protocol = "tcp" if self._net.corrupting else draw.of(("tcp", "tcp", "sctp"))
         keys: Keys = {"protocol": protocol, "paths": list(way.paths)}
         duration = self._duration_ns
-        if draw.maybe(0.6):
-            count = draw.whole(3, 7)
+        if draw.maybe(0.72):
+            count = draw.whole(6, 9)
             arrivals: Keys = {
                 "process": draw.of(("poisson", "regular")),
                 "rate": f"{max(1, round(count * S / duration))} /s" if duration < 20 * S else "30 /min",
@@ -301,10 +306,11 @@ class Flows:
         draw = self._draw
         law = draw.of((
             {"exponential": "8 kB"}, {"lognormal": {"median": "4 kB", "sigma": "1"}}, {"uniform": ["1 B", "20 kB"]},
-            {"pareto": {"least": "1 kB", "shape": "1.3"}}, {"published": "web-search"}, {"published": "web-search"},
+            {"pareto": {"least": "1 kB", "shape": "1.3"}}, {"published": "web-search"},
+            {"lognormal": {"median": "900 B", "sigma": "2"}}, {"uniform": ["600 B", "2 kB"]},
             {"file": "sizes.csv"}, {"file": "shares.csv"},
         ))  # fmt: skip
-        return draw.of(("5 kB", *[{**law, "most": "40 kB"}] * 6))
+        return draw.of(("5 kB", *[{**law, "most": "40 kB"}] * 9))
 
     def _page(self, name: str, way: Way) -> None:
         """Pages over TCP or SCTP."""
@@ -321,10 +327,10 @@ class Flows:
         choices: Keys = {"request": "120 B", "pages": 2, "think": "10 ms", "keep": draw.maybe(0.5), "nodelay": False}
         if protocol == "tcp":
             choices |= {"connections": draw.whole(1, 3)}
-            form = draw.whole(1, 3)
-            if form == 1:
+            form = draw.whole(1, 4)
+            if form <= 2:
                 choices |= {"pipelined": draw.maybe(0.5)}
-            elif form == 2:
+            elif form <= 4:
                 choices = {key: value for key, value in choices.items() if key != "connections"}
                 page |= {"multiplexed": True}
                 choices["frame"] = "2 KiB"
@@ -332,6 +338,8 @@ class Flows:
             choices |= {"streams": draw.whole(1, 3), "order": draw.of(("fcfs", "rr", "prio")), "message": "488 B",
                         "interleave": draw.maybe(0.5)}  # fmt: skip
         page |= {key: value for key, value in choices.items() if draw.maybe(0.75)}
+        if page.get("order", "fcfs") != "fcfs":  # each object has a stream of its own then
+            page["streams"] = 6
         keys: Keys = {"protocol": protocol, "paths": list(way.paths), "page": page}
         if protocol == "tcp" and draw.maybe(0.3):
             keys["sender"] = {"congestion": draw.of(options.CONGESTION)}
@@ -342,7 +350,7 @@ class Flows:
         """ping, iperf3, or an argument list."""
         draw = self._draw
         seconds = self._duration_ns // S
-        if seconds < 2 or not way.limited or way.rate_bit_s > 4_000_000 or draw.maybe(0.3):
+        if seconds < 2 or not way.limited or way.rate_bit_s > 8_000_000 or draw.maybe(0.05):
             keys: Keys = {"protocol": "icmp", "program": "ping", "paths": list(way.paths)}
             if draw.maybe(0.6):
                 keys["program"] = {
@@ -350,7 +358,7 @@ class Flows:
                     "interrupt": True,
                 }
                 keys["program"]["sender"][3] = f"{max(0.01, self._duration_ns / S / 10):.3f}"
-                if draw.maybe(0.4):
+                if draw.maybe(0.6):
                     keys["program"]["files"] = ["mine.cfg"]
             self._study.flow(name, way.sender, way.receiver, **keys)
             self._known(name, "icmp", way)
@@ -358,12 +366,12 @@ class Flows:
         protocol = "tcp" if self._net.corrupting else draw.of(("tcp", "tcp", "udp", "sctp"))
         keys = {"protocol": protocol, "paths": list(way.paths), "start": "1 s", "stop": f"{min(seconds, 3)} s",
                 "program": "iperf3"}  # fmt: skip
-        if draw.maybe(0.6):
+        if draw.maybe(0.9):
             extra = {"tcp": [], "udp": ["-u", "-b", "50k"], "sctp": ["--sctp"]}[protocol]
             server = ["iperf3", "-s", "-1", "--forceflush", "-p", "{port}"]
             client = ["iperf3", "-c", "{to}", "-p", "{port}", "-t", "{duration_s}", *extra]
             program: Keys = {"sender": client, "receiver": server, "ready": "Server listening"}
-            if draw.maybe(0.5):  # the server sends: iperf3's reverse test
+            if draw.maybe(0.75):  # the server sends: iperf3's reverse test
                 client = ["iperf3", "-c", "{from}", "-p", "{port}", "-t", "{duration_s}", "-R", *extra]
                 program = {"listens": "sender", "sender": server, "receiver": client, "ready": "Server listening"}
             if draw.maybe(0.5):

@@ -52,7 +52,9 @@ def slots_of(draw: Draw) -> Keys:
 
 def aqm_of(draw: Draw) -> Keys:
     """A queue with active management."""
-    kind = draw.of(("red", "red", "red", "codel", "codel", "fq_codel", "fq_codel", "pie", "pie", "cake", "dualpi2"))
+    kind = draw.of(
+        ("red", "red", "red", "codel", "codel", "fq_codel", "fq_codel", "pie", "pie", "cake", "cake", "dualpi2")
+    )
     aqm: Keys = {"kind": kind}
     some = 0.7
     if kind not in ("cake", "dualpi2") and draw.maybe(some):
@@ -84,7 +86,7 @@ def aqm_of(draw: Draw) -> Keys:
                      "step": draw.of(("1 ms", "5 packets")), "step_from": "2 packets", "coupling": draw.whole(1, 4),
                      "overload": draw.of(("drop", "overflow")), "drop_early": draw.maybe(0.5), "protection": "10 %",
                      "low_latency": draw.of(("ect1", "ect0", "any")), "memory": "30 MB"}  # fmt: skip
-    aqm |= {key: value for key, value in given.items() if draw.maybe(some)}
+    aqm |= {key: value for key, value in given.items() if draw.maybe(0.9 if kind == "dualpi2" else some)}
     return {"queue": queue, "aqm": aqm}
 
 

@@ -18,9 +18,24 @@ PROFILE_RATE, PROFILE_DELAY = 20_000_000, 30 * MS
 """What the cost of a cell is estimated with."""
 FAST_BIT_S = 10**9
 AGENTS: tuple[Keys, ...] = (
-    {"kind": "snoop", "cache": "50 packets", "timeout_min": "100 ms", "retransmissions": 5, "sack": "pass"},
-    {"kind": "snoop", "sack": "hide", "dies_at": "1 s", "link": "h2"},
-    {"kind": "mtcp", "away_after": "100 ms", "hold": "200 ms", "cache": "100 packets", "told": "both"},
+    {
+        "kind": "snoop",
+        "cache": "50 packets",
+        "timeout_min": "100 ms",
+        "retransmissions": 5,
+        "sack": "pass",
+        "link": "h2",
+    },
+    {
+        "kind": "snoop",
+        "cache": "9 packets",
+        "timeout_min": "50 ms",
+        "retransmissions": 3,
+        "sack": "hide",
+        "dies_at": "1 s",
+        "link": "h2",
+    },
+    {"kind": "mtcp", "away_after": "100 ms", "hold": "200 ms", "cache": "100 packets", "told": "both", "link": "h2"},
     {"kind": "itcp-proxy", "buffer": "64 KiB", "congestion": "reno", "link": "h2"},
 )
 
@@ -101,8 +116,8 @@ class Networks:
             self._study.set(default=keys)
         elif self._defaults:
             self._study.set(default=self._defaults)
-        shape = draw.of((self._pair, self._pair, self._two_path, self._two_path, self._chain, self._dumbbell,
-                         self._parking_lot, self._star))  # fmt: skip
+        shape = draw.of((self._pair, self._pair, self._two_path, self._two_path, self._chain, self._chain,
+                         self._dumbbell, self._parking_lot, self._star))  # fmt: skip
         if draw.maybe(0.04):
             shape = self._switch
         shape()
@@ -162,7 +177,7 @@ class Networks:
         if shaped:
             self._study.set(shape={"kind": "chain", "hops": routers + 1})
         self._hosts("a", "b", named=not shaped)
-        agent = draw.maybe(0.4) and self._net.family == "ipv4"
+        agent = draw.maybe(0.85) and self._net.family == "ipv4"
         self._routers(*(names[1:] if agent else names), named=not shaped)
         if agent:
             self._study.router(names[0], agent=dict(draw.of(AGENTS)))
@@ -282,7 +297,7 @@ class Networks:
         if not plain and draw.maybe(0.05) and not net.routers:
             profile = draw.of(PROFILES)
             keys["profile"] = profile
-            if draw.maybe(0.3):
+            if draw.maybe(0.3) and profile != "mobile-3g":  # whose jitter is longer
                 keys["rtt"] = "30 ms"
             rate, delay = PROFILE_RATE, PROFILE_DELAY
         elif not plain and draw.maybe(0.12):

@@ -88,9 +88,13 @@ def sender_options(draw: Draw, protocol: str) -> Keys:
     options = _drawn(draw, {**BOTH[kind], **SENDER[kind]}, protocol)
     if kind == "tcp" and draw.maybe(0.75):
         options["congestion"] = draw.of(CONGESTION)
+    if protocol == "udp" and draw.maybe(0.25):
+        options["ecn"] = draw.of(SENDER["udp"]["ecn"])
     if protocol == "sctp":
         if "lifetime" in options:
             options.pop("max_retransmissions", None)
+        if draw.maybe(0.06):
+            options["scheduler"] = draw.of(("prio", "fc", "wfq"))
         if "scheduler" in options:
             options["streams"] = 2
             if options["scheduler"] in ("prio", "fc", "wfq") or (options["scheduler"] == "rr" and draw.maybe(0.6)):

@@ -21,6 +21,7 @@ class Outputs:
         self._draw, self._study, self._net, self._flows = draw, study, net, flows
         self._duration_ns = duration_ns
         self._flow = flows.names[0]
+        self._windowed = False
         one = next((name for name in flows.names if name not in flows.groups), None)
         self._one, self._named = one or f"{self._flow}1", one or self._flow
 
@@ -31,14 +32,14 @@ class Outputs:
         if draw.maybe(0.3):
             self._study.set(captures=draw.of(("hosts", "all", "all", self._ends())))
         form = draw.whole(1, 100)
-        self._varied = form <= 24
-        if form <= 20:
+        self._varied = form <= 24 or (form <= 34 and bool(self._ruleless()))
+        if form <= 24:
             self._question()
-        elif form <= 24:
-            self._schedule()
+        elif form <= 34 and self._ruleless():
+            self._schedule(self._ruleless())
         if draw.maybe(0.04):
             self._study.set(kernel="6.12")
-        if draw.maybe(0.04):
+        if draw.maybe(0.08):
             self._study.set(loop={"ends": ["one", "two"]})
             self._study.table(
                 "looped{e}", metric="packets", flow=self._one, title="{e}", each={"e": "ends"}
@@ -84,6 +85,7 @@ class Outputs:
         if draw.maybe(0.35):
             first = max(1000, two_digits(self._duration_ns * draw.of((0.1, 0.5))))
             measure["span"] = {"from": time_text(first), "to": time_text(self._duration_ns)}
+        self._windowed = "windows" in measure or not measure
         self._study.set(measure=measure or {"windows": time_text(max(MS, self._duration_ns // 4))})
 
     def _question(self) -> None:
@@ -108,7 +110,12 @@ class Outputs:
             factor = "windows"
             study.factor(factor, level, **title, **robust)
         factors, whole = [factor], True
-        if draw.maybe(0.35):
+        if draw.maybe(0.28):
+            self._also_there(factor, levels)
+        if draw.maybe(0.33):
+            study.factor("other_level", ["1 s", "2 s"], sets=study.parameter("other", "1 s"))
+            factors.append("other_level")
+        elif draw.maybe(0.35):
             study.factor("spare_node", ["one", "two"], only={factor: [levels[0]]})
             study.event("never", action="cut", link=self._flows.ways[self._named].crosses[0], at="0 s", for_="0 s",
                         **{draw.of(("only", "unless")): {"spare_node": "two"}})  # fmt: skip
@@ -127,17 +134,33 @@ class Outputs:
                 keys["repeat"] = draw.of(("all", "random"))
             if draw.maybe(0.25):
                 keys["optional"] = False
-            if draw.maybe(0.3):
+            if "other_level" in factors:
+                keys["zip"] = [[factor, "other_level"]]
+            if draw.maybe(0.3) and "zip" not in keys:
                 keys["levels"] = {factor: levels[:1]}
                 whole = False
-            study.experiment("first", **keys)
+            if draw.maybe(0.25):
+                study.experiment("first{n}", **keys, each={"n": ["a", "b"]})
+            else:
+                study.experiment("first", **keys)
             if draw.maybe(0.6) and len(factors) == 1:
                 whole = False
                 study.experiment("second", factors=[], fixed={factor: levels[1]})
-        where: Keys = {"spare_node": "one"} if len(factors) > 1 else {}
+        where: Keys = {"spare_node": "one"} if "spare_node" in factors else {}
+        if "other_level" in factors:
+            where = {"other_level": "1 s"}
         self._tables(factor, levels if whole else [levels[0], levels[0]], where)
         if draw.maybe(0.9) and whole and not where and factor == "windows":
             self._claims(factor, levels)
+
+    def _also_there(self, factor: str, levels: list[str]) -> None:
+        """A flow and a switch that are there at one level alone."""
+        draw, study, way = self._draw, self._study, self._flows.ways[self._named]
+        there: Keys = {draw.of(("only", "unless")): {factor: [draw.of(levels)]}}
+        study.flow("extra", way.sender, way.receiver, protocol="tcp", paths=list(way.paths)[:1], bytes="2 kB", **there)
+        there = {draw.of(("only", "unless")): {factor: [draw.of(levels)]}}
+        study.switch("lan2", **there)
+        study.link("to_lan2", way.sender, "lan2", **there)
 
     def _tables(self, factor: str, levels: list[str], where: Keys) -> None:
         draw, study = self._draw, self._study
@@ -162,29 +185,36 @@ class Outputs:
         elif draw.maybe(0.5) and not where:
             turns = [{"n": number, "where": {factor: level}} for number, level in enumerate(levels, 1)]
             study.table("numbers{n}", **{**keys, "title": "Number {n}"}, each=turns)
-        if draw.maybe(0.5):
-            kind = draw.of(("line", "cdf", "box", "heatmap"))
+        panels = {"panels": ["other_level"]} if "other_level" in where and draw.maybe(0.7) else {}
+        if draw.maybe(0.9):
+            kind = "heatmap" if panels else draw.of(("line", "line", "cdf", "box", "heatmap"))
             figure: Keys = {"metric": "goodput_bit_s", "flow": self._one, "kind": kind}
-            figure |= {"where": {**where, factor: levels[0]}} if where else {}
+            figure |= {"where": {**where, factor: levels[0]}} if where and not panels else {}
+            figure |= panels
             figure |= {"over": [factor]} if kind == "cdf" else {"x": factor}
             figure |= {"y": "flow"} if kind == "heatmap" else {}
             figure |= {"lines": ["flow"]} if kind == "line" and draw.maybe(0.5) else {}
-            figure |= {"panels": ["flow"]} if kind == "heatmap" and draw.maybe(0.0) else {}
-            figure |= {"log": True} if kind == "line" and draw.maybe(0.3) else {}
+            figure |= {"log": True} if kind == "line" and draw.maybe(0.5) else {}
             if draw.maybe(0.4):
                 figure["title"] = "How it goes"
-            if draw.maybe(0.4) and kind == "line":
+            if draw.maybe(0.5) and kind == "line":
                 figure["beside"] = ["throughput_bit_s"]
             if draw.maybe(0.4) and not self._experiments:
                 figure["experiment"] = "main"
             study.figure("main", **figure)
             if draw.maybe(0.5):
                 study.set(key_figure="main")
-        if draw.maybe(0.3) and not where:
+        if draw.maybe(0.5) and self._windowed:
+            only = {"experiment": "main"} if not self._experiments and draw.maybe(0.5) else {}
+            study.figure("over_time", series=["goodput_bit_s"], windows=True, flow=self._one, panels=[factor],
+                         **({"where": where} if where else {}), **only)  # fmt: skip
+        if draw.maybe(0.6) and not where:
+            level = {"where": {factor: levels[0]}} if draw.maybe(0.5) else {}
             study.answer("best", title="Which is best?", metric="payload_bytes", flow=self._one, settings=[factor],
                          budgets=["1 MB"], tempting="packets",
                          because=[{"metric": "packets", "above": 1, "text": "{packets} packets"}],
-                         given=[], cost={"metric": "retransmitted_packets", "text": "{value} sent again"},
+                         given=[], cost={"metric": "retransmitted_packets", "text": "{value} sent again", **level},
+                         **({"where": {factor: levels}} if draw.maybe(0.5) else {}),
                          **({} if self._experiments else {"experiment": "main"}))  # fmt: skip
 
     def _claims(self, factor: str, levels: list[str]) -> None:
@@ -197,7 +227,11 @@ class Outputs:
         common: Keys = {"metric": "packets", "flow": self._one, "source": "Table 1"}
         study.claim("C0", kind="equal", text="Equal where it is so.", where={factor: levels[0]}, a={"flow": self._one},
                     b={"flow": self._one}, metric="packets", metric_b="data_packets", source="Table 1",
-                    tolerance=0.5, also={factor: [levels[1]]})  # fmt: skip
+                    tolerance=0.5, also={factor: [levels[1]]},
+                    **({} if self._experiments else {"experiment": "main"}))  # fmt: skip
+        if self._draw.maybe(0.95):
+            study.metric("printed", unit="packets", published="paper", title="As printed")
+            study.set(published="published.csv")
         study.claim("C1", kind="equal", text="Both are equal.", a={factor: levels[0]}, b={factor: levels[1]},
                     tolerance="same", class_="own", amended=["words"],
                     metric_b="data_packets", **common)  # fmt: skip
@@ -216,16 +250,23 @@ class Outputs:
                         tolerance=0.1, **common)  # fmt: skip
         study.set(headline=["C1"], summary={"text": "Mostly: {C1.measured}.", "presumes": {"C1": "holds"}})
 
-    def _schedule(self) -> None:
+    def _ruleless(self) -> list[str]:
+        """The directions of links into which a host sends and which have no rules for single packets."""
+        found = []
+        for name, link in self._net.links.items():
+            rules = any(link.has(key) for key in ("drop", "duplicate", "delay")) or "lan" in link.ends
+            sides = [
+                side for side, end in zip(("forward", "backward"), link.ends, strict=True) if end in self._net.hosts
+            ]
+            found += [] if rules else [f"{name}.{side}" for side in sides]
+        return found
+
+    def _schedule(self, directions: list[str]) -> None:
         """Single packets of the cell that are lost, doubled or overtaken, one a cell; the first two."""
         draw = self._draw
-        of: Keys = {"first": draw.whole(1, 2)}
+        of: Keys = {"first": draw.whole(1, 2), "of": draw.some(directions, 2)}
         if draw.maybe(0.6):
-            link = self._flows.ways[self._named].crosses[0]
-            if self._net.links[link].ends[0] in self._net.hosts:
-                of["of"] = [f"{link}.forward"]
-        if draw.maybe(0.4):
             of["from"] = "1 ms"
-        if draw.maybe(0.4):
+        if draw.maybe(0.6):
             of["together"] = 1
         self._study.factor("schedule", **{draw.of(("drops", "duplicates", "reorders")): of})

@@ -12,6 +12,7 @@ from .beside import begin
 from .draw import MS, Draw, S, time_text, two_digits
 from .events import Events
 from .flows import Flows, cost_packets
+from .keys import keys_of
 from .networks import Network, Networks
 from .outputs import Outputs
 
@@ -37,9 +38,29 @@ class Study:
     document: Keys
 
 
+WANTED = (
+    "Stops.first", "Sizes.pareto", "Sizes.exponential", "Sizes.published", "Sizes.uniform", "Aqm.overload",
+    "Claim.experiment", "Program.listens", "Event.only", "Node.unless", "End.hop", "Aqm.protection", "Aqm.low_latency",
+    "Aqm.coupling", "Experiment.levels", "Messages.think", "Metric.published", "Event.killed", "Repeated.longer_than",
+    "Flow.only", "Flow.unless", "Event.like", "Sender.lifetime", "Experiment.optional", "Experiment.zip", "Switch.only",
+    "Page.frame", "Aqm.drop_early", "Factor.drops",
+)  # fmt: skip
+"""Keys that few studies have by themselves: one study of WANTS_EVERY is drawn until it has one of them."""
+WANTS_EVERY, MOST_DRAWS = 4, 200
+
+
 def drawn(seed: int, number: int) -> Study:
     """The study with this number of that seed."""
-    draw = Draw(seed, number)
+    study = _drawn(Draw(seed, number), seed, number)
+    turn, rest = divmod(number, WANTS_EVERY)
+    again = 0
+    while rest == WANTS_EVERY - 1 and again < MOST_DRAWS and not keys_of(study.document)[WANTED[turn % len(WANTED)]]:
+        again += 1
+        study = _drawn(Draw(seed, number, again), seed, number)
+    return study
+
+
+def _drawn(draw: Draw, seed: int, number: int) -> Study:
     study = begin(f"s{number}", {"seed": draw.whole(1, 10**6)})
     budget = draw.of(BUDGETS)
     net = Networks(draw, study, _nodes(draw), _defaults(draw)).drawn()
