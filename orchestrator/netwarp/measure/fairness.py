@@ -43,7 +43,8 @@ def courses(flows: Mapping[str, FlowObservation]) -> list[Course]:
     """Of the flows that began and were captured, and are after a share: those without a size, if there are any."""
     found = []
     goodput = goodput_known(flows.values())
-    without_size = {name for name, flow in flows.items() if flow.flow.total_bytes is None}
+    sharing = {name: flow for name, flow in flows.items() if flow.receiver is not None}  # UDP takes no share
+    without_size = {name for name, flow in sharing.items() if flow.flow.total_bytes is None}
     for name, flow in flows.items():
         if flow.receiver is None or flow.window.first_ns is None or (without_size and name not in without_size):
             continue

@@ -45,6 +45,12 @@ def _series(
     total = sum((rate for rate in windows.rate_bit_s.values()), np.zeros(bins))
     known = goodput_known(flows.values())
     for name, flow in flows.items():
+        if flow.datagrams is not None:
+            arrived = flow.datagrams.arrived
+            place, new = arrived.t_ns // asked.window_ns, np.where(arrived.first, arrived.payload_bytes, 0)
+            yield name, "goodput_bit_s", _rounded(_sums(place, new, bins) * 8 / length_s, 3)
+            yield name, "throughput_bit_s", _rounded(_sums(place, arrived.ip_bytes, bins) * 8 / length_s, 3)
+            yield from ((name, *each) for each in _passed(over_paths[name], bins, asked.window_ns))
         if flow.receiver is None:
             continue
         data = flow.receiver.data

@@ -17,6 +17,11 @@ from .packets import SCTP, TCP, UDP
 Json = dict[str, Any]
 RTM_NEWLINK, RTM_NEWQDISC = 16, 36
 IFLA_IFNAME, TCA_KIND, TCA_STATS2, TCA_STATS_BASIC, TCA_STATS_QUEUE = 3, 1, 7, 1, 3
+TCA_STATS_APP = 4
+MARKS_AT = {"red": 12, "codel": 24, "fq_codel": 12, "pie": 40}
+"""Where the marks stand in what a qdisc says of itself (pkt_sched.h: tc_red_xstats and so on); fq_codel: behind the
+number of its kind; pie: behind 64 bits of probability and seven numbers.
+"""
 
 
 def namespaces(files: CellFiles) -> list[str]:
@@ -98,8 +103,14 @@ def qdiscs(files: CellFiles) -> list[Json]:
                 "namespace": names[number], "interface": links.get((number, index), str(index)), "handle": handle,
                 "parent": parent, "kind": parts[TCA_KIND].rstrip(b"\0").decode(), "packets": count, "bytes": octets,
                 "drops": drops, "waiting": waiting, "backlog": backlog,
+                "marks": _marks(parts[TCA_KIND].rstrip(b"\0").decode(), stats.get(TCA_STATS_APP, b"")),
             })  # fmt: skip
     return found
+
+
+def _marks(kind: str, told: bytes) -> int | None:
+    at = MARKS_AT.get(kind)
+    return None if at is None or len(told) < at + 4 else int(struct.unpack_from("<I", told, at)[0])
 
 
 def of_hosts(files: CellFiles, flows: Sequence[FlowSeen]) -> Iterator[tuple[str, float, float]]:

@@ -13,7 +13,8 @@ from typing import Any
 from .cell import CellFiles
 from .counters import of_hosts, of_sockets
 from .flows import FlowSeen, Numbers, flow_numbers, own, reversed_json, seen_flow
-from .queues import flow_passages, idle_of, lowest_mean, passage_numbers, passages
+from .links import PLACES, held, in_windows, link_numbers, lost_numbers, managed, over_link, waiting_of_flow
+from .queues import Passage, flow_passages, idle_of, lowest_mean, passage_numbers, passages
 from .shared import all_run, groups, jain, span
 
 Json = dict[str, Any]
@@ -47,6 +48,26 @@ class Judged:
     differences: list[Difference] = field(default_factory=list)
     unjudged: list[str] = field(default_factory=list)
     counters: int = 0
+    windows: dict[tuple[str, str, str], list[float | None]] = field(default_factory=dict)
+    """What tables/windows.csv has."""
+
+    def hold_windows(self, cell_id: str, subject: str, series: str, ours: Sequence[float | None]) -> None:
+        """Compare the windows of one series, rounded as the table rounds."""
+        theirs = self.windows.get((cell_id, subject, series))
+        if theirs is None or len(theirs) != len(ours):
+            found = None if theirs is None else float(len(theirs))
+            self.differences.append(Difference(cell_id, subject, f"{series} (windows)", found, float(len(ours))))
+            return
+        grain = 0.51 * 10.0 ** -PLACES[series]
+        for number, (one, other) in enumerate(zip(theirs, ours, strict=True)):
+            self.held += 1
+            self.by_metric[f"{series} (windows)"] = self.by_metric.get(f"{series} (windows)", 0) + 1
+            if (one is None) != (other is None) or (
+                one is not None and other is not None
+                and not math.isclose(one, other, rel_tol=RELATIVE, abs_tol=grain + GRAIN_S * series.endswith("_s"))
+            ):  # fmt: skip
+                name = f"{series} (windows)"
+                self.differences.append(Difference(cell_id, f"{subject} window {number}", name, one, other))
 
     def hold(self, cell_id: str, flow: str, metric: str, theirs: float | None, ours: float | None) -> None:
         """Compare one number."""
@@ -73,9 +94,21 @@ def table_of(run: Path) -> dict[tuple[str, str, str], float | None]:
         }
 
 
+def windows_of(run: Path) -> dict[tuple[str, str, str], list[float | None]]:
+    """tables/windows.csv: (cell, flow or direction, series) -> a value a window."""
+    found: dict[tuple[str, str, str], list[float | None]] = {}
+    path = run / "tables" / "windows.csv"
+    if path.exists():
+        with path.open(newline="") as file:
+            for row in csv.DictReader(file):
+                key = (row["cell_id"], row["flow"], row["series"])
+                found.setdefault(key, []).append(float(row["value"]) if row["value"] else None)
+    return found
+
+
 def judge_run(run: Path) -> Judged:
     """Every completed cell of a run."""
-    judged = Judged()
+    judged = Judged(windows=windows_of(run))
     table = table_of(run)
     for directory in sorted((run / "cells").iterdir()):
         if (directory / "cell.json").exists() and any(key[0] == directory.name for key in table):
@@ -111,15 +144,36 @@ def expected(files: CellFiles, judged: Judged) -> Iterator[tuple[str, str, float
     measure = files.cell.get("measure")
     if whole:
         _side_by_side(files, list(seen.values()), numbers, of_cell)
+    over: dict[str, list[Passage]] = {}
+    kept = None if _moved(files) else held(files)
     for name, each in seen.items():
         if measure and not each.unjudged and not _copies(files):
-            numbers[name] |= passage_numbers(flow_passages(files, each))
+            over[name] = flow_passages(files, each)
+            numbers[name] |= passage_numbers(over[name])
+            numbers[name] |= lost_numbers(over[name], waiting_of_flow(files, list(seen.values()), each, kept))
     for name, found in numbers.items():
         yield from ((name, metric, value) for metric, value in found.items())
     if whole:
         yield from ((name, metric, value) for name, found in groups(files.cell["flows"], numbers).items()
                     for metric, value in found.items())  # fmt: skip
         yield from (("", metric, value) for metric, value in of_cell.items())
+        yield from (("", metric, value) for metric, value in managed(files))
+    if whole and measure and not _copies(files):
+        links = {}
+        for name in measure.get("links") or ():
+            link, _, side = name.rpartition(".")
+            passed = over_link(files, list(seen.values()), (link, side))
+            if passed is not None:
+                links[link, side] = passed
+                waiting = None if kept is None else kept[link, side]
+                found = link_numbers(files, (link, side), passed, waiting)
+                yield from ((name, metric, value) for metric, value in found.items())
+        exact = {name for name in over if not waiting_of_flow(files, [seen[name]], seen[name], kept)}
+        exact |= {".".join(hop) for hop in links if kept is not None and not kept[hop]}
+        if kept is None:
+            exact = set()
+        for (subject, series), values in in_windows(files, list(seen.values()), over, links, exact).items():
+            judged.hold_windows(cell_id, subject, series, values)
     for name, theirs, ours in (*of_hosts(files, list(seen.values())),
                                *(row for each in seen.values() for row in of_sockets(files, each))):  # fmt: skip
         judged.counters += 1
@@ -140,6 +194,11 @@ def _side_by_side(files: CellFiles, flows: Sequence[FlowSeen], numbers: dict[str
         of_cell |= more
         for name, found in of_span.items():
             numbers[name] |= found
+
+
+def _moved(files: CellFiles) -> bool:
+    """True if packets may be neither behind a path nor in its qdiscs, though they are not lost: agents keep some."""
+    return any(node.get("agent") for node in files.cell["nodes"])
 
 
 def _copies(files: CellFiles) -> bool:

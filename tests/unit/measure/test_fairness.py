@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
 import numpy as np
 import pytest
 from netwarp.core.types import Measure
-from netwarp.measure.fairness import Course, convergence_times, windows_of
-from netwarp.measure.window_series import window_numbers
+from netwarp.measure.fairness import Course, convergence_times, courses, windows_of
+from netwarp.measure.passages import joined
+from netwarp.measure.window_series import cell_windows, window_numbers
+from support.specs import BASE, cell_of
 
 MS, S = 10**6, 10**9
 ASKED = Measure(window_ns=S, links=(), fair_ratio=0.2, fair_hold_ns=2 * S)
@@ -66,3 +72,34 @@ def test_what_comes_as_a_window_begins_is_in_it() -> None:
     edges_ns = np.arange(0, 100 * S, 100 * MS)
     for window_ns in (100 * MS, 700 * MS, 3 * MS):
         assert (window_numbers(edges_ns / 1e9, window_ns) == edges_ns // window_ns).all()
+
+
+def beside(total_bytes: int | None, *, datagrams: bool) -> Any:
+    """What is observed of a flow; of datagrams there is no connection."""
+    data = SimpleNamespace(t_ns=np.array([5]), new_bytes=np.array([100]), ip_bytes=np.array([140]))
+    arrived = SimpleNamespace(
+        t_ns=np.array([5, 6, 25]), first=np.array([True, False, True]), payload_bytes=np.array([100, 100, 50]),
+        ip_bytes=np.array([128, 128, 78]),
+    )  # fmt: skip
+    return SimpleNamespace(
+        receiver=None if datagrams else SimpleNamespace(data=data),
+        sender=None,
+        datagrams=SimpleNamespace(arrived=arrived) if datagrams else None,
+        window=SimpleNamespace(first_ns=5, end_ns=None),
+        cell=SimpleNamespace(duration_ns=30),
+        flow=SimpleNamespace(total_bytes=total_bytes, protocol="udp" if datagrams else "tcp"),
+    )
+
+
+def test_datagrams_leave_the_shares_to_the_others_and_have_windows_of_their_own() -> None:
+    """A UDP flow has no size; for it every flow with one was left out, and itself had no windows."""
+    flows = {"bulk": beside(100, datagrams=False), "voice": beside(None, datagrams=True)}
+    runs = courses(flows)
+    assert [run.name for run in runs] == ["bulk"]
+    cell, asked = cell_of(BASE), msgspec.structs.replace(ASKED, window_ns=10)
+    nothing = {name: joined([]) for name in flows}
+    found = cell_windows(cell, asked, windows_of(runs, 10, 30), flows, nothing, {})
+    values = {(each.subject, each.series): each.values for each in found.series}
+    assert values["voice", "goodput_bit_s"] == [100 * 8e8, 0.0, 50 * 8e8]
+    assert values["voice", "throughput_bit_s"] == [256 * 8e8, 0.0, 78 * 8e8]
+    assert values["bulk", "goodput_bit_s"] == [100 * 8e8, 0.0, 0.0]
