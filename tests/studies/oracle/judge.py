@@ -150,7 +150,7 @@ def expected(files: CellFiles, judged: Judged) -> Iterator[tuple[str, str, float
         if measure and not each.unjudged and not _copies(files):
             over[name] = flow_passages(files, each)
             numbers[name] |= passage_numbers(over[name])
-            numbers[name] |= lost_numbers(over[name], waiting_of_flow(files, list(seen.values()), each, kept))
+            numbers[name] |= lost_numbers(over[name], waiting_of_flow(files, each, kept))
     for name, found in numbers.items():
         yield from ((name, metric, value) for metric, value in found.items())
     if whole:
@@ -168,7 +168,7 @@ def expected(files: CellFiles, judged: Judged) -> Iterator[tuple[str, str, float
                 waiting = None if kept is None else kept[link, side]
                 found = link_numbers(files, (link, side), passed, waiting)
                 yield from ((name, metric, value) for metric, value in found.items())
-        exact = {name for name in over if not waiting_of_flow(files, [seen[name]], seen[name], kept)}
+        exact = {name for name in over if waiting_of_flow(files, seen[name], kept) == 0}
         exact |= {".".join(hop) for hop in links if kept is not None and not kept[hop]}
         if kept is None:
             exact = set()

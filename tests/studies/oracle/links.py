@@ -94,9 +94,7 @@ def lost_numbers(found: Sequence[Passage], waiting: int | None, prefix: str = ""
     return {f"{prefix}{name}": value for name, value in numbers.items()}
 
 
-def waiting_of_flow(
-    files: CellFiles, flows: Sequence[FlowSeen], seen: FlowSeen, kept: dict[Hop, int] | None
-) -> int | None:
+def waiting_of_flow(files: CellFiles, seen: FlowSeen, kept: dict[Hop, int] | None) -> int | None:
     """How many packets of a flow wait on its way: what its links hold, if they are of no other flow."""
     if kept is None:
         return None
@@ -104,7 +102,7 @@ def waiting_of_flow(
     total = sum(kept[hop] for hop in mine)
     if not total:
         return 0
-    return total if len(flows) == 1 and not _both_ways(files, seen, mine) else None
+    return total if len(files.cell["flows"]) == 1 and not _both_ways(files, seen, mine) else None
 
 
 def _both_ways(files: CellFiles, seen: FlowSeen, mine: set[Hop]) -> bool:
