@@ -53,6 +53,8 @@ class Judged:
 
     def hold_windows(self, cell_id: str, subject: str, series: str, ours: Sequence[float | None]) -> None:
         """Compare the windows of one series, rounded as the table rounds."""
+        if not ours:  # a cell that is shorter than a window
+            return
         theirs = self.windows.get((cell_id, subject, series))
         if theirs is None or len(theirs) != len(ours):
             found = None if theirs is None else float(len(theirs))
