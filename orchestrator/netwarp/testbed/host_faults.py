@@ -23,6 +23,7 @@ from . import messages, nftables
 from .arguments import restart_steps
 from .layout import Interface, Layout, StaticRoute, hop_name
 from .messages import Request, netlink_step
+from .spawning import LEAD_NS
 from .steps import Step, step
 
 NO_LOOSE = {"net.netfilter.nf_conntrack_tcp_loose": "0"}
@@ -114,10 +115,12 @@ class HostFaultSteps:
     def _stop(self, flow: str, at_ns: int, *, go_on: bool) -> Asked:
         return Asked(_signal(f"{flow}.receiver", signal.SIGCONT if go_on else signal.SIGSTOP, at_ns))
 
-    def _apps(self, node: str) -> Iterator[str]:
+    def _apps(self, node: str, down_ns: int) -> Iterator[str]:
+        """netwarp's own apps on a host that goes down then: those that have been started."""
         for flow in self._flows:
             for role, where in (("sender", flow.sender), ("receiver", flow.receiver)):
-                if where == node and flow.program is None:
+                started = role != flow.opener or max(0, flow.start_ns - LEAD_NS) < down_ns
+                if where == node and flow.program is None and started:
                     yield f"{flow.name}.{role}"
 
     def _restart(self, event: Event, at_ns: int, *, up: bool) -> Iterator[Asked]:
@@ -128,7 +131,7 @@ class HostFaultSteps:
             yield Asked(netlink_step(namespace, node, request, at_ns, netfilter=1))
         yield from self._programs(node, namespace, at_ns, up=up, abort=host)
         how = signal.SIGUSR2 if up else signal.SIGUSR1 if host else signal.SIGHUP
-        for app in self._apps(node):
+        for app in self._apps(node, event.at_ns):
             yield Asked(_signal(app, how, at_ns))
 
     def _programs(self, node: str, namespace: int, at_ns: int, *, up: bool, abort: bool) -> Iterator[Asked]:

@@ -41,6 +41,17 @@ def test_a_host_restarts() -> None:
     assert commands(process) == ["# kill -HUP f.receiver", "# kill -USR2 f.receiver"]
 
 
+def test_a_sender_that_has_not_been_started_is_not_told() -> None:
+    """It is started half a second before its flow; a signal to no process was an error of the step."""
+    late = BASE.replace('protocol = "tcp"', 'protocol = "tcp"\nstart = "9 s"')
+    for text, told in ((BASE, True), (late, False)):
+        steps = compile_cell(
+            cell_of(text + event('action = "restart"\nnode = "a"\nfor = "3 s"')[len(BASE) :]), CLOCK
+        ).steps
+        assert ("# kill -USR1 f.sender" in to_commands(steps)) is told
+        assert ("# kill -USR2 f.sender" in to_commands(steps)) is told
+
+
 def test_a_receiver_takes_connections_again_where_it_may_have_to() -> None:
     again = "--again"
     assert again not in to_commands(compile_cell(cell_of(BASE), CLOCK).steps)
