@@ -33,6 +33,7 @@ class Account:
         self.studies = self.cells = self.held = self.counters = self.twice = 0
         self.refused: list[tuple[int, str]] = []
         self.unsupported: list[tuple[int, str]] = []
+        self.failed = 0
         self.wrong: Counter[str] = Counter()
         self.first: dict[str, tuple[int, str]] = {}
         self.keys: Counter[str] = Counter()
@@ -48,6 +49,7 @@ class Account:
             return
         if verdict.unsupported:
             self.unsupported.append((verdict.number, verdict.unsupported))
+        self.failed += verdict.failed
         self.keys += keys_of(document)
         self.held += verdict.judged.held
         self.counters += verdict.judged.counters
@@ -64,7 +66,8 @@ class Account:
         missed = sorted((self.keys[key], key) for key in every_key() if self.keys[key] < LEAST_OF_A_KEY * ran)
         lines = [
             f"studies {self.studies}, cells {self.cells}, refused by plan {len(self.refused)}, "
-            f"unsupported {len(self.unsupported)}, run twice {self.twice}",
+            f"unsupported {len(self.unsupported)}, run twice {self.twice}, "
+            f"cells that the network failed {self.failed}",
             f"numbers held {self.held} ({len(self.by_metric)} metrics), kernel's counters held {self.counters}, "
             f"flows not judged {dict(self.unjudged)}",
             f"keys of the grammar {len(every_key())}, below {LEAST_OF_A_KEY:.0%} of the studies {len(missed)}",

@@ -18,6 +18,10 @@ from .beside import again
 from .oracle.judge import Judged, judge_run
 from .oracle.with_tshark import differences
 
+OWN_PROGRAM = re.compile(r"tool\d+\.(sender|receiver) (ended with status|died of)")
+"""A program of the user's (ping, iperf3) that ends with an error where an event took its network away: it decides by
+itself what is an error, and no message of it is parsed.
+"""
 UNSUPPORTED_BY_DESIGN = re.compile(r"DualPI2|dualpi2|sch_dualpi2|6\.17|qemu")
 """Reasons of UNSUPPORTED cells that docs/spec.md states: what this kernel does not have."""
 
@@ -29,6 +33,8 @@ class Verdict:
     number: int
     refused: str = ""
     unsupported: str = ""
+    failed: int = 0
+    """Cells that the network's own doing failed."""
     cells: int = 0
     wrong: list[tuple[str, str]] = field(default_factory=list)
     judged: Judged = field(default_factory=Judged)
@@ -56,10 +62,13 @@ def tried(
     except Exception as error:  # noqa: BLE001
         _crashed(verdict, "run", error)
         return verdict
+    disturbed = "[event." in experiment.to_toml()
     for row in run.table("cells"):
         verdict.cells += 1
         if row["outcome"] == "UNSUPPORTED" and UNSUPPORTED_BY_DESIGN.search(str(row["reason"])):
             verdict.unsupported = str(row["reason"])
+        elif row["outcome"] == "FAILED" and OWN_PROGRAM.match(str(row["reason"])) and disturbed:
+            verdict.failed += 1
         elif row["outcome"] != "COMPLETED":
             reason = f"{row['outcome']}: {row['reason']}"
             verdict.wrong.append((_mark(reason), f"{row['cell_id']} {reason}"))

@@ -43,9 +43,10 @@ CLAMP = "window_clamp_bytes"
 _REFUSED = (
     "connect: Network is unreachable", "connect: No route to host", "connect: Connection refused",
     "connect: Connection reset", "bind: Cannot assign requested address",
-    "sctp_bindx: Cannot assign requested address",
+    "sctp_bindx: Cannot assign requested address", "recvmsg: the connection ended before the page",
+    "recvmsg: Connection reset", "recvmsg: Connection timed out", "sendmsg: Connection reset", "sendmsg: Broken pipe",
 )  # fmt: skip
-"""What an app says where a link, a host or an address is gone when it connects."""
+"""What an app says where a link, a host or an address is gone when it connects, or while a page is loaded."""
 _LOST = ("peer_aborted", "peer_closed", "stalled")
 """How a sender's connection ends by an RST or an ABORT that comes, or by the silence of its network."""
 _LATE = "connect: Connection timed out: not connected "

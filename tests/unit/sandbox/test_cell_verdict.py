@@ -117,6 +117,7 @@ def test_a_start_among_other_flows_may_wait_for_their_packets_on_the_virtual_clo
         ("connect: Connection timed out: not connected before its stop", True, True),
         ("bind: Cannot assign requested address", True, False),
         ("sctp_bindx: Cannot assign requested address", True, False),
+        ("recvmsg: the connection ended before the page", True, False),
         ("bind: Address already in use", False, False),
     ],
 )
