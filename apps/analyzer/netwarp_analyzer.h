@@ -232,7 +232,8 @@ typedef uint8_t nwa_b1;
 	F(u4, message) /* SSN, or MID of I-DATA; HEARTBEAT, HEARTBEAT ACK: hash of what the one echoes */    \
 	F(u4, ppid)    /* I-DATA that is not a first fragment: its FSN */                                    \
 	F(u4, user_bytes)                                                                                    \
-	F(u4, detail) /* row in sacks or inits, or NWA_NONE */                                               \
+	F(u4, detail) /* row in sacks or inits, or NWA_NONE; DATA, I-DATA with the begin of a message: its   \
+			 first four bytes, of Diameter (PPID 46, or 0 at port 3868) the second four */       \
 	F(u2, length) /* of the chunk, header included, padding not */                                       \
 	F(u2, stream)                                                                                        \
 	F(u1, type)                                                                                          \

@@ -25,6 +25,15 @@ struct context {
 	uint8_t direction;
 };
 
+/* The bytes that name a message: the first four, of Diameter the flags and the command's code (RFC 6733 3) */
+static uint32_t begin_of_message(const struct context *c, const struct chunk *k, uint32_t header, uint32_t ppid)
+{
+	bool its_port = get_be16(c->p->data) == DIAMETER_PORT || get_be16(c->p->data + 2) == DIAMETER_PORT;
+	uint32_t at = header + (ppid == PPID_DIAMETER || (!ppid && its_port) ? 4 : 0);
+
+	return (k->flags & FLAG_FIRST) && k->captured >= at + 4 ? get_be32(k->at + at) : NWA_NONE;
+}
+
 static void data_chunk(struct context *c, const struct chunk *k, struct nwa_chunk *row)
 {
 	struct half *h = &c->flow->half[c->direction];
@@ -52,6 +61,7 @@ static void data_chunk(struct context *c, const struct chunk *k, struct nwa_chun
 	row->stream = get_be16(k->at + 8);
 	row->message = interleaved ? get_be32(k->at + 12) : get_be16(k->at + 10);
 	row->ppid = get_be32(k->at + (interleaved ? 16 : 12));
+	row->detail = begin_of_message(c, k, header, row->ppid);
 	if (ranges_add(&h->seen, row->tsn, row->tsn + 1, c->path, &first_path)) {
 		c->f->new_bytes += row->user_bytes;
 	} else {

@@ -35,6 +35,8 @@ enum {
 	PARAMETER_IPV6 = 6,
 	FLAG_T = 1,	/* ABORT, SHUTDOWN COMPLETE: the header has the tag of the packet it answers */
 	FLAG_FIRST = 2, /* DATA: the B bit, first fragment of a message */
+	PPID_DIAMETER = 46,
+	DIAMETER_PORT = 3868, /* RFC 6733 11.4; older stacks send PPID 0 there */
 };
 
 #endif

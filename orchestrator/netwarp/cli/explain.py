@@ -11,6 +11,8 @@ from ..core.lines import Line
 from .output import print_json, print_lines, run_lines, terminal_width
 from .places import new_folder
 
+LEAST_ROWS = 5
+
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the command."""
@@ -33,6 +35,17 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="the host that captured, where no handshake shows it; several times for several addresses",
     )
     parser.add_argument(
+        "--ladder",
+        nargs="?",
+        const="",
+        metavar="FILE.svg",
+        help="draw each connection's sequence diagram beside its words; with a file's name the largest one's as SVG "
+        "(stand it behind the captures)",
+    )
+    parser.add_argument(
+        "--rows", type=int, metavar="N", help="with --ladder: its rows at most (default: 40; what is left is folded)"
+    )
+    parser.add_argument(
         "--what-if",
         action="append",
         metavar="CHANGE",
@@ -50,6 +63,7 @@ def run_explain(args: argparse.Namespace) -> int:
     """`netwarp explain`: 1 if a capture was not read, or if --what-if has no answer."""
     from ..engine.captures import explain_captures
 
+    _check_ladder(args)
     if args.what_if:
         return _run_what_if(args)
     if args.out is not None or args.jobs is not None:
@@ -63,8 +77,35 @@ def run_explain(args: argparse.Namespace) -> int:
         from ..present.captures.explanation_words import explanation_text
 
         texts = [explanation_text(each, terminal_width()) for each in explained.connections]
+        if args.ladder is not None:
+            from ..captures.ladder import MOST_ROWS, ladder
+            from ..core.lines import lines_text
+            from ..present.captures.ladder_picture import ladder_lines, ladder_svg
+            from ..store.run_dir import write_atomic
+
+            drawn = [ladder(*each.views[0], args.rows or MOST_ROWS) for each in explained.connections]
+            if args.ladder and drawn:
+                write_atomic(Path(args.ladder), ladder_svg(drawn[0], alone=True).encode())
+            elif not args.ladder:
+                texts = [f"{text}\n\n{lines_text(ladder_lines(each), terminal_width())}"
+                         for text, each in zip(texts, drawn, strict=True)]  # fmt: skip
         print("\n\n".join(texts) or "no TCP connection or SCTP association is in there")
     return 1 if explained.refused else 0
+
+
+def _check_ladder(args: argparse.Namespace) -> None:
+    if args.ladder is None:
+        if args.rows is not None:
+            raise SpecError("explain: --rows belongs to --ladder")
+        return
+    if args.json or args.what_if:
+        raise SpecError("explain: --ladder is a picture: without --json and --what-if")
+    if args.rows is not None and args.rows < LEAST_ROWS:
+        raise SpecError(f"explain: --rows {args.rows}: at least {LEAST_ROWS}")
+    if args.ladder and not args.ladder.endswith(".svg"):
+        raise SpecError(
+            f"explain: --ladder {args.ladder}: a picture's file ends in .svg; without one, write --ladder last"
+        )
 
 
 def _run_what_if(args: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ COMPONENTS = {
               "claims", "figures", "grid", "schedules", "events", "explore", "cells", "cell", "waterfall"),
     "comparison": ("tile", "plain", "comparison"),
     "watch": ("tile", "plain", "watch"),
-    "capture": ("plain", "controls", "swatch", "legend", "chart", "capture"),
+    "capture": ("plain", "controls", "swatch", "legend", "chart", "ladder", "capture"),
     "calibration": ("plain", "calibration"),
 }  # fmt: skip
 """The components of each page, by its template's name."""

@@ -81,7 +81,8 @@ def sources(page: str) -> list[Path]:
     """The templates, scripts and modules that make a page."""
     templates = [TEMPLATES / f"{name}.html.j2" for name in PARTS.get(page, (page,))]
     scripts = [PRESENT / "static" / f"{name}.js" for name in SCRIPTS.get(page, ())]
-    modules = [PRESENT / "testbed_picture.py", PRESENT / "style.py"] if page == "index" else []
+    drawn = {"index": ("testbed_picture.py", "style.py"), "capture": ("captures/ladder_picture.py",)}
+    modules = [PRESENT / name for name in drawn.get(page, ())]
     more = [path for path in (PRESENT / "pages" / f"{page}.js", PRESENT / "pages" / f"{page}.py") if path.exists()]
     return [*templates, *scripts, *modules, *more]
 

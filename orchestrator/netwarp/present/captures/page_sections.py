@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from ...captures import FileSummary, Join
 from ...captures.connection import Connection
 from ...captures.findings import hop_findings
 from ...captures.hop_joins import Hop
+from ...captures.ladder import ladder
 from ...captures.mptcp import MptcpConnection
 from ...core.errors import StoreError
 from ...core.numbers import fixed, with_unit
@@ -21,6 +23,7 @@ from ...core.units import counted
 from ...core.version import __version__
 from ...store.run_dir import write_atomic
 from ..pages.capture import Line, LineChart, LinePanel, Part, Section, TextTable, capture_page
+from .ladder_picture import ladder_svg
 from .lines import detail_lines, multipath_lines, multipath_title
 from .words import (
     HEADS,
@@ -109,8 +112,8 @@ def _file(summary: FileSummary, number: int) -> Section:
         table=table if len(summary.connections) > 1 else None,
         links=[f"file{number}-flow{flow.number}" for flow in charted],
         parts=[
-            *(_multipath(multi, number) for multi in summary.multipath[:CHARTED]),
-            *(_flow(flow, number) for flow in charted),
+            *(_multipath(multi, number, summary) for multi in summary.multipath[:CHARTED]),
+            *(_flow(flow, number, summary) for flow in charted),
         ],
     )  # fmt: skip
 
@@ -136,7 +139,12 @@ def _fact(name: str, value: Any) -> str:
     return ", ".join(value) if isinstance(value, list) else value_text(name, value)
 
 
-def _flow(connection: Connection, file: int) -> Part:
+def _ladder(summary: FileSummary, connection: Connection) -> Markup | None:
+    """The sequence diagram of a connection whose packets are in memory."""
+    return ladder_svg(ladder(summary, connection)) if connection.totals else None
+
+
+def _flow(connection: Connection, file: int, summary: FileSummary) -> Part:
     head = ("", f"{connection.ends[0]} sends", f"{connection.ends[1]} sends")
     details = []
     if connection.events:
@@ -150,6 +158,7 @@ def _flow(connection: Connection, file: int) -> Part:
         details.append(_totals(connection.totals))
     name = f"file{file}-flow{connection.number}"
     panels = _panels(connection.series)
+    subflows = {number for multi in summary.multipath if len(multi.flows) > 1 for number in multi.flows}
     return Part(
         anchor=name,
         title=f"Flow {connection.number}: {protocol(connection)}, {connection.ends[0]} and {connection.ends[1]}",
@@ -160,6 +169,7 @@ def _flow(connection: Connection, file: int) -> Part:
         chart=LineChart(name, panels, [(event["t_s"], event_text(event)) for event in connection.events[:EVENTS]])
         if panels
         else None,
+        ladder=None if connection.number in subflows else _ladder(summary, connection),
     )
 
 
@@ -198,7 +208,7 @@ def _width(lines: Sequence[Sequence[str]]) -> int:
     return sum(2 + max(len(cell) for cell in column) for column in zip(*lines, strict=True))
 
 
-def _multipath(multipath: MptcpConnection, file: int) -> Part:
+def _multipath(multipath: MptcpConnection, file: int, summary: FileSummary) -> Part:
     name = f"file{file}-mptcp{multipath.number}"
     lines = [_line(key, pair) for key, pair in multipath.series.items() if key.startswith("sent_bytes")]
     events = [(event["t_s"], event_text(event)) for event in multipath.events[:EVENTS]]
@@ -214,6 +224,7 @@ def _multipath(multipath: MptcpConnection, file: int) -> Part:
             _totals(multipath.totals),
         ],
         chart=LineChart(name, [LinePanel("sent by each subflow", "bytes", lines)], events) if lines else None,
+        ladder=_ladder(summary, summary.connections[multipath.flows[0] - 1]) if len(multipath.flows) > 1 else None,
     )
 
 

@@ -69,7 +69,7 @@ class TextTable:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A flow, or a path of a join: its facts (name, text), tables and chart."""
+    """A flow, or a path of a join: its facts (name, text), tables, chart, and its ladder as SVG."""
 
     anchor: str
     title: str
@@ -78,6 +78,7 @@ class Part:
     tables: Sequence[TextTable] = ()
     details: Sequence[TextTable] = ()
     chart: LineChart | None = None
+    ladder: Markup | None = None
 
 
 @dataclass(frozen=True, slots=True)
