@@ -5,7 +5,6 @@ once.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,7 +77,7 @@ def run_packetdrill(
     bench = Bench(build.binary, seed, wall_limit_s)
     out.mkdir(parents=True, exist_ok=True)
     tolerance = None if tolerance_us is None else Tolerance(tolerance_us)
-    guests, one_at_a_time = Children(), threading.Lock()
+    guests = Children()
     played: dict[int, ScriptResult] = {}
     listed = list(files)
 
@@ -92,14 +91,11 @@ def run_packetdrill(
             )
         except OSError as error:
             raise CellError(f"{file}: {os_words(error)}") from error
-        result = as_result(test, found)
-        with one_at_a_time:
-            played[number] = found
-            finished(number, result)
-        return result
+        played[number] = found
+        return as_result(test, found)
 
     tests = [Selftest(COLLECTION, file.name) for file in listed]
-    results = side_by_side(run, tests, jobs or os.cpu_count() or 1, guests)
+    results = side_by_side(run, tests, jobs or os.cpu_count() or 1, guests, finished)
     return PacketdrillRun(build, tuple(played[number] for number in sorted(played)), results)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -108,7 +107,6 @@ def run_selftests(
     unbuilt = tree.build(tests, build.include)
     bench = Bench(build.binary, unpacked(), tree.tests, seed, wall_limit_s)
     out.mkdir(parents=True, exist_ok=True)
-    one_at_a_time = threading.Lock()
     guests = Children()
 
     def run(number: int, test: Selftest) -> Result:
@@ -123,27 +121,34 @@ def run_selftests(
         for left in (*FILES, ".uml", "bin", "program-clock.so"):
             path = place / left
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-        with one_at_a_time:
-            finished(number, result)
         return result
 
-    results = side_by_side(run, tests, jobs or os.cpu_count() or 1, guests)
+    results = side_by_side(run, tests, jobs or os.cpu_count() or 1, guests, finished)
     if objects := counted_objects(build):  # on other kernels no test leaves counters
         write_functions(out, functions_of(sorted(out.glob(f"*/{COUNTERS}")), build, objects))
     return SelftestRun(build, results, unbuilt)
 
 
 def side_by_side(
-    run: Callable[[int, Selftest], Result], tests: Sequence[Selftest], jobs: int, guests: Children
+    run: Callable[[int, Selftest], Result],
+    tests: Sequence[Selftest],
+    jobs: int,
+    guests: Children,
+    finished: Callable[[int, Result], None],
 ) -> tuple[Result, ...]:
-    """Results of run() with the number (from 1) of each test, `jobs` at once. Whatever ends this early (Ctrl-C too)
-    ends the guests first, and no further test begins.
+    """Results of run() with the number (from 1) of each test, `jobs` at once. finished: called with the number and the
+    result of each, in the order of the tests. Whatever ends this early (Ctrl-C too) ends the guests first, and no
+    further test begins.
     """
+    told = 0
     with ThreadPoolExecutor(jobs) as pool:
         try:
             futures = [pool.submit(run, number, test) for number, test in enumerate(tests, 1)]
             for future in as_completed(futures):
                 future.result()
+                while told < len(futures) and futures[told].done():
+                    told += 1
+                    finished(told, futures[told - 1].result())
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)  # first: a guest that ends makes room for the next test
             guests.stop()

@@ -143,7 +143,7 @@ def _run_set(
     jobs: int | None,
     progress: Progress,
 ) -> WatchedKernel:
-    name = f"Linux {build.release}"
+    name = kernel_words(asked, build.release)
     tests: list[WatchedTest] = []
     without: list[str] = []
     for kind, names in (("packetdrill", chosen.packetdrill), ("selftests", chosen.selftests)):
@@ -168,6 +168,11 @@ def _run_set(
         runs=tuple(runs), tests=tuple(tests), splats=tuple(splats_of(work)), without=tuple(without),
         complete=complete,
     )  # fmt: skip
+
+
+def kernel_words(asked: str, release: str) -> str:
+    """A kernel for a line of progress: a patched one has the release of the one that it is made from."""
+    return f"Linux {release}" + (f" ({asked})" if asked and asked != release else "")
 
 
 def run_tests(

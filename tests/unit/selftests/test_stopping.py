@@ -20,7 +20,9 @@ def result(test: Selftest) -> Result:
 
 
 def test_results_are_in_the_order_of_the_tests() -> None:
+    """They are told in that order too, though the second ends first."""
     second = threading.Event()
+    told: list[int] = []
 
     def run(number: int, test: Selftest) -> Result:
         if number == 1:
@@ -29,7 +31,8 @@ def test_results_are_in_the_order_of_the_tests() -> None:
             second.set()
         return result(test)
 
-    assert [done.test for done in side_by_side(run, TESTS, 2, Children())] == TESTS
+    done = side_by_side(run, TESTS, 2, Children(), lambda number, _: told.append(number))
+    assert [each.test for each in done] == TESTS and told == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, BrokenPipeError])
@@ -52,7 +55,7 @@ def test_what_ends_a_run_ends_its_guests(tmp_path: Path, error: type[BaseExcepti
         return result(test)
 
     with pytest.raises(error):
-        side_by_side(run, TESTS, 2, guests)
+        side_by_side(run, TESTS, 2, guests, lambda *_: None)
     assert started[0].returncode == -9
     assert all(guest.returncode == -9 for guest in started)
     assert 4 not in begun
