@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import copy
 import ctypes
 import importlib
 import json
@@ -111,6 +112,17 @@ page = { har = "today.har" }
 """
 
 
+MACHINES: dict[str, dict[str, object]] = {
+    "a": {"ansible_host": "192.0.2.11", "ansible_user": "you", "ansible_port": 22, "ansible_become": True,
+          "netwarp_cables": {"x1": "r:x1", "x2": "r:x2"}, "netwarp_nodes": ["a"],
+          "ansible_ssh_common_args": "-o ConnectTimeout=5 -J jump -p 22"},
+    "b": {"ansible_host": "192.0.2.12", "netwarp_cables": {"x1": "r:x3", "x2": "r:x4"},
+          "netwarp_directory": "/var/tmp"},
+    "r": {"ansible_host": "192.0.2.13", "netwarp_role": "bottleneck", "ansible_python_interpreter": "/usr/bin/python3"},
+}  # fmt: skip
+GROUPS: dict[str, object] = {"all": {"children": ["netwarp"]}, "netwarp": {"hosts": ["a", "b", "r"]}}
+
+
 @dataclass
 class Case:
     """One execution: its directory, and the generator that all of it is drawn from."""
@@ -201,11 +213,25 @@ def capture(case: Case) -> Words:
 
 
 def inventory(case: Case) -> Words:
+    """Mostly what Ansible would print of one, so that what reads it is met and not Ansible's parser each time."""
     path = case.copied(case.rng.choice(("rack.yml", "two-routers.yml")))
-    path.write_bytes(case.hostile.file(path.name, path.read_bytes()))
-    if case.rng.random() < 0.2:  # Ansible runs an inventory that is a program
+    draw = case.rng.random()
+    if draw < 0.9:
+        of = copy.deepcopy(MACHINES)
+        if case.rng.random() < 0.3:
+            of["b"]["netwarp_commands"] = {"p9": {"down": "port 3 off", "up": "port 3 on"}}
+        listing = case.hostile.json(json.dumps({"_meta": {"hostvars": of}, **GROUPS}).encode())
+        (case.place / "in" / "listing.json").write_bytes(listing)
+    elif draw < 0.95:  # JSON is YAML too
+        path.write_bytes(case.hostile.json(json.dumps({"netwarp": {"hosts": MACHINES}}).encode()))
+    elif draw < 0.98:
+        path.write_bytes(case.hostile.file(path.name, path.read_bytes()))
+    else:  # Ansible would run an inventory that is a program
         path.write_text(f"#!/bin/sh\ntouch {case.hostile.outside}/made\necho '{{}}'\n")
         path.chmod(0o755)
+    if case.rng.random() < 0.5:
+        return ["plan", case.real / "spec" / "spec.toml", "--backend", "hosts", "--offline", "--inventory", path,
+                "--allow-programs"]  # fmt: skip
     return ["plan", case.real / "spec" / "spec.toml", "--backend", "hosts", "--offline", "--inventory", path]
 
 
@@ -227,8 +253,7 @@ DOORS: dict[str, Callable[[Case], Words]] = {
 }  # fmt: skip
 
 
-ORDER = [name for name in DOORS if name != "inventory"] * 4 + ["inventory"]
-"""Ansible takes a second to read an inventory."""
+ORDER = list(DOORS)
 
 
 @dataclass
@@ -434,6 +459,10 @@ def _become(words: Sequence[str], place: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (4 << 30, 4 << 30))
         restrict(place)
         from netwarp.cli import main
+        from netwarp.sandbox.hosts import inventory as reading
+
+        if (listing := place / "in" / "listing.json").exists():
+            reading._listed = lambda path, program: listing.read_bytes()  # type: ignore[assignment]
 
         status = main(list(words))
         sys.stdout.flush()

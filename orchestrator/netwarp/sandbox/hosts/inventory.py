@@ -30,7 +30,8 @@ ROLES = ("endpoint", "bottleneck")
 MACHINE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}", re.ASCII)
 """A machine's name, which is also that of a directory here."""
 INTERFACE = re.compile(r"(?!\.\.?\Z)[!-.0-~]{1,15}", re.ASCII)
-ANSIBLE = {"ANSIBLE_INVENTORY_ENABLED": "yaml,ini", "ANSIBLE_NOCOLOR": "1"}
+ANSIBLE = {"ANSIBLE_INVENTORY_ENABLED": "yaml,ini", "ANSIBLE_NOCOLOR": "1",
+           "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "True"}  # fmt: skip
 """An inventory that is a program, or a plugin's configuration, is none of these."""
 MOST_S, MOST_MEMORY, MOST_PRINTED = 60, 1 << 30, 16 << 20
 SSH_ARGUMENTS = ("ansible_ssh_common_args", "ansible_ssh_extra_args")
