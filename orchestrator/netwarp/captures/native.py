@@ -149,6 +149,10 @@ def _format(column: _Field) -> Any:
     return kind if column.values == 1 else (kind, (column.values,))
 
 
+PART_PACKETS = 1 << 17
+"""Read between two looks at how many connections there are."""
+
+
 class CoreHandle:
     """One open capture point: all files of one node's interfaces, read as one, merged by time."""
 
@@ -220,11 +224,19 @@ class CoreHandle:
         return text
 
     def read(self, packets: int = 0) -> bool:
-        """Read that many packets (0: all). True: there are more. Raises CaptureError."""
-        status = int(self._library.nwa_read(self._open, packets))
-        if status < 0:
-            self._raise_error()
-        return status > 0
+        """Read that many packets (0: all). True: there are more. Raises CaptureError, also of more connections than the
+        limit: each takes memory until the end.
+        """
+        left, more = packets, True
+        while more and (left or not packets):
+            part = min(left, PART_PACKETS) if packets else PART_PACKETS
+            status = int(self._library.nwa_read(self._open, part))
+            if status < 0:
+                self._raise_error()
+            more, left = status > 0, left - part
+            if len(self.rows("flows")) > limits().connections:
+                raise CaptureError(f"{self.files[0]}: has {limits().beyond('connections')}")
+        return more
 
     def rows(self, table: str) -> Rows:
         """A table as a structured array in the library's memory. Valid after the last `read` and until `clear`."""

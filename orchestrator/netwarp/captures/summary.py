@@ -91,7 +91,7 @@ def summarise_points(
     flow: int | None = None,
     stop_fd: int | None = None,
     captured_at: Sequence[str] = (),
-    explained: bool = False,
+    explained: int = 0,
     refused: Callable[[CaptureError], None] | None = None,
 ) -> tuple[FileSummary, ...]:
     """Summarise captures of any origin. points: for each capture point the files of its interfaces, which are merged
@@ -99,11 +99,11 @@ def summarise_points(
 
     Of more than a million packets only totals and binned series are kept, unless `full`, which also analyses every
     connection. packet_filter: a filter in libpcap's language; other packets are skipped. flow: analyse only the
-    connection of that number, with the rows of all its packets in memory. stop_fd: reading ends when this descriptor
-    is readable (for a pipe; the packets until then are summarised). captured_at: addresses of the host that captured,
-    where the handshakes do not show it. explained: of more packets than the limit of `explain` raise CaptureError. A
-    file that is cut off is used up to its end, and a note says so. refused: called with each point that cannot be
-    read, and the others are summarised; without it the first such point raises CaptureError.
+    connection of that number, with the rows of all its packets in memory. stop_fd: reading ends when this descriptor is
+    readable (for a pipe; the packets until then are summarised). captured_at: addresses of the host that captured,
+    where the handshakes do not show it. explained: so many connections are for `explain`, and of more packets than its
+    limit CaptureError is raised. A file that is cut off is used up to its end, and a note says so. refused: called with
+    each point that cannot be read, and the others are summarised; without it the first such point raises CaptureError.
     """
     names = iter(point_names([str(file) for point in points for file in point]))
     summaries = []
@@ -126,11 +126,11 @@ def _summarise(
     flow: int | None,
     stop_fd: int | None,
     captured_at: Sequence[str],
-    explained: bool,
+    explained: int,
 ) -> FileSummary:
     keep = limits().explained_packets if explained else None if full or flow else PACKETS_IN_MEMORY
     stream = read_stream(
-        files, keep=keep, packet_filter=packet_filter, stop_fd=stop_fd, captured_at=captured_at, or_none=explained
+        files, keep=keep, packet_filter=packet_filter, stop_fd=stop_fd, captured_at=captured_at, or_none=explained > 0
     )
     if explained and not stream.whole:
         raise CaptureError(
@@ -139,7 +139,8 @@ def _summarise(
     capture, whole = stream.capture, stream.whole
     if flow is not None and not 0 < flow <= len(capture.flows):
         raise CaptureError(f"{name}: no flow {flow} in it: it has {counted(len(capture.flows), 'connection')}")
-    detailed = len(capture.flows) if full or flow else min(len(capture.flows), DETAILED_FLOWS)
+    every = (full and not explained) or flow
+    detailed = len(capture.flows) if every else min(len(capture.flows), max(DETAILED_FLOWS, explained))
     connections = Connections(stream, detailed, flow)
     multipath = multipath_of(capture, connections.numbers.tolist(), stream.t0_ns) if whole else ()
     notes = _notes(stream, detailed, packet_filter)

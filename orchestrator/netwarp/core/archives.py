@@ -105,18 +105,18 @@ def open_archive(file: IO[bytes]) -> zipfile.ZipFile:
             raise zipfile.BadZipFile(f"{member.filename[:80]!r} is compressed in a way that netwarp never does")
         stored = member.compress_type == zipfile.ZIP_STORED
         if member.file_size > (limits().bytes if stored else limits().file_bytes):
-            raise OSError(0, f"{member.filename} expands to {limits().beyond('bytes' if stored else 'file_bytes')}")
+            raise ValueError(f"{member.filename} expands to {limits().beyond('bytes' if stored else 'file_bytes')}")
     return archive
 
 
 def _count_members(file: IO[bytes]) -> None:
-    """Refuse a file whose directory has more entries than the limit, before any of them is kept. Raises OSError."""
+    """Refuse a file whose directory has more entries than the limit, before any of them is kept. Raises ValueError."""
     end = zipfile._EndRecData(file)  # type: ignore[attr-defined]
     if not end:
         return  # no ZIP file: zipfile says so
     size, place = end[5], end[9] - end[5] - (76 if end[0] == b"PK\6\6" else 0)
     if size > limits().file_bytes:
-        raise OSError(0, f"its directory has {limits().beyond('file_bytes')}")
+        raise ValueError(f"its directory has {limits().beyond('file_bytes')}")
     file.seek(max(0, place))
     count, read = 0, 0
     while read < size and len(entry := file.read(ENTRY.size)) == ENTRY.size:
@@ -128,4 +128,4 @@ def _count_members(file: IO[bytes]) -> None:
         read += ENTRY.size + sum(lengths)
     file.seek(0)
     if count > limits().members:
-        raise OSError(0, f"holds {limits().beyond('members')}")
+        raise ValueError(f"holds {limits().beyond('members')}")

@@ -17,8 +17,8 @@ from .units import QuantityError, counted, format_quantity, parse_quantity
 class Limits:
     """bytes: of all files of a bundle, expanded. file_bytes: of one file of it, and of one compressed file of a run,
     expanded. members: files in a bundle or a packed cell. capture_bytes: of one compressed capture, expanded (as a
-    power of two, rounded down). packets: of one capture point. cell_packets, explained_packets: likewise, where all
-    rows are in memory, some 250 bytes a packet: of a cell that is analysed, and of what `explain` reads.
+    power of two, rounded down). packets, connections: of one capture point. cell_packets, explained_packets: likewise,
+    where all rows are in memory, some 250 bytes a packet: of a cell that is analysed, and of what `explain` reads.
     """
 
     bytes: int = 1 << 30
@@ -26,6 +26,7 @@ class Limits:
     capture_bytes: int = 16 << 30
     members: int = 100_000
     packets: int = 200_000_000
+    connections: int = 500_000
     cell_packets: int = 10_000_000
     explained_packets: int = 2_000_000
 
@@ -34,7 +35,7 @@ class Limits:
         value: int = getattr(self, name)
         if name.endswith("bytes"):
             return format_quantity(_Quantity("data", value))
-        return counted(value, "file" if name == "members" else "packet")
+        return counted(value, {"members": "file", "connections": "connection"}.get(name, "packet"))
 
     def beyond(self, name: str) -> str:
         """The end of a sentence about a file that holds more than one of them."""

@@ -54,7 +54,7 @@ def analyze_captures(
     flow: int | None = None,
     stop_fd: int | None = None,
     captured_at: Sequence[str] = (),
-    explained: bool = False,
+    explained: int = 0,
 ) -> AnalyzedCaptures:
     """Analyse captures: pcap and pcapng files, also compressed (gzip, zstd, xz, bzip2, lz4); a directory stands for the
     captures in it.
@@ -64,7 +64,7 @@ def analyze_captures(
     captures of any size. packet_filter: a filter in libpcap's language; other packets are skipped. flow: of one capture
     point, analyse only the connection with that number in its summary. stop_fd: reading ends when this descriptor is
     readable, and the packets read until then are analysed. captured_at: addresses of the host that captured.
-    explained: for `explain`, which keeps every packet.
+    explained: for `explain`, which keeps every packet, so many connections.
 
     Of several captures, those that cannot be read are listed in `refused` and the others are analysed. Raises
     CaptureError if none can be read (joined or merged: if any cannot), SpecError.
@@ -142,7 +142,7 @@ def explain_captures(
     from ..captures.explanation import explain
 
     analyzed = analyze_captures(
-        paths, merge=merge, full=True, packet_filter=packet_filter, captured_at=captured_at, explained=True
+        paths, merge=merge, full=True, packet_filter=packet_filter, captured_at=captured_at, explained=most
     )
     return ExplainedCaptures(tuple(explain(analyzed.files, most)), analyzed.refused)
 
