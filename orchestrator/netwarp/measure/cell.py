@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,6 +19,7 @@ from ..core.types import BACK, Cell, Check, Flow, Measurement, reversed_flow
 from ..store import compressed
 from ..store.app_records import AppRecord, InForce, Summary, read_app_log
 from ..store.derived import CellEvent, CellSeries, CellWindows, FlowSeries, NearPacket
+from ..store.digests import file_digest
 from ..store.ndjson import last
 from ..store.run_dir import CellDir, write_json, write_packed_json
 from ..testbed.layout import make_layout
@@ -236,16 +236,16 @@ def _asked(cell: Cell, reader: PassageReader, flows: Mapping[str, FlowObservatio
 
 def capture_digests(captures: Path) -> dict[str, str]:
     """Capture -> SHA-256 of its file. A file holds only packets and their times, so equal cells can be recognised by
-    these even after the captures are deleted. Raises StoreError: two files are one capture.
+    these even after the captures are deleted. Raises StoreError: two files are one capture, or one is larger than the
+    limit.
     """
-    digests: dict[str, str] = {}
+    files: dict[str, Path] = {}
     for path in sorted(captures.glob("*.pcap*")):
         name = path.name.split(".pcap")[0]
-        if name in digests:
+        if name in files:
             raise StoreError(f"{path}: the same capture is there in another form too: remove one of them")
-        with path.open("rb") as file:
-            digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
-    return digests
+        files[name] = path
+    return {name: file_digest(path, "capture_bytes") for name, path in files.items()}
 
 
 def _read_points(cell: Cell, cell_dir: Path, unfinished: bool) -> tuple[dict[str, CapturePoint], list[Check]]:

@@ -142,6 +142,8 @@ def read(path: Path) -> bytes:
 
 def _expanded(path: Path) -> bytes:
     most = limits().file_bytes
+    if path.stat().st_size > most:  # compressed it is larger already than it may be expanded
+        raise OSError(0, f"has {limits().beyond('file_bytes')}", str(path))
     data = path.read_bytes()
     try:
         # by what it says of itself it would get memory for that, before a byte is expanded

@@ -13,6 +13,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from ..core.errors import StoreError
+from ..core.limits import limits
 from ..core.names import Digest
 from .run_dir import RunDir, read_json, write_atomic
 
@@ -59,7 +61,15 @@ def files_of(run: RunDir) -> dict[str, Path]:
 
 def digests_of(run: RunDir) -> dict[str, str]:
     """Name -> SHA-256 of every such file as it is now. Raises StoreError, OSError."""
-    return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files_of(run).items()}
+    return {name: file_digest(path, "bytes") for name, path in files_of(run).items()}
+
+
+def file_digest(path: Path, limit: str) -> str:
+    """SHA-256 of a file. limit: the one of its size. Raises StoreError, OSError."""
+    if path.stat().st_size > getattr(limits(), limit):
+        raise StoreError(f"{path}: has {limits().beyond(limit)}")
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_digests(run: RunDir) -> None:

@@ -34,6 +34,7 @@ ALLOWED = {
     "engine/local_workers.py": "a pipe's descriptor",
     "engine/selftests.py": "the selftests' own output",
     "engine/packetdrill.py": "the selftests' own output",
+    "engine/replay_search.py": "a scratch directory of its own",
     "engine/watch.py": "the watch's own folder",
     "engine/watch_bisect.py": "a scratch directory of its own",
     "present/captures/page_sections.py": "a capture that the user names",

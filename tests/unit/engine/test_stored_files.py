@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 from netwarp.cli import main
+from netwarp.core.errors import StoreError
 from netwarp.core.frozen import from_json
 from netwarp.core.types import Cell
 from netwarp.engine.analysis import report, tabulate
@@ -227,3 +229,16 @@ def test_report_and_compare_name_what_the_run_did_not_write(
     said = capsys.readouterr().err
     assert "not what the run wrote: tables/cells.csv" in said
     assert "not what the run wrote: cells/" in said and said.count("f.sender.ndjson") >= 1
+
+
+def test_a_file_of_any_size_is_hashed_in_parts_and_within_the_limits(run: RunDir) -> None:
+    """A run directory from elsewhere may hold a file of terabytes that takes no room (a sparse one)."""
+    cell = run.cell(min(run.finished()))
+    record, capture = cell.apps / "big.ndjson", cell.capture / "b-p9.pcap"
+    for path, size in ((record, 1 << 42), (capture, 1 << 42)):
+        path.touch()
+        os.truncate(path, size)
+    with pytest.raises(StoreError, match=r"big\.ndjson: has more than 1 GiB; .*--limit bytes="):
+        check_digests(run)
+    with pytest.raises(StoreError, match=r"b-p9\.pcap: has more than 16 GiB; .*--limit capture-bytes="):
+        capture_digests(cell.capture)

@@ -82,3 +82,12 @@ def test_a_damaged_one_is_an_error_that_names_it(data: bytes, tmp_path: Path) ->
         read_init_log(tmp_path / "init.ndjson")
     with pytest.raises(StoreError, match=r"other\.ndjson: No such file"):
         read_init_log(tmp_path / "other.ndjson")
+
+
+def test_a_file_that_is_larger_than_it_may_expand_to_is_not_read(tmp_path: Path) -> None:
+    """A run directory from elsewhere may hold a file of terabytes that takes no room (a sparse one)."""
+    path = tmp_path / "series.json.zst"
+    path.touch()
+    os.truncate(path, 1 << 42)
+    with pytest.raises(OSError, match="has more than 128 MiB; .*--limit file-bytes="):
+        compressed.read(tmp_path / "series.json")
