@@ -462,7 +462,7 @@ def _become(words: Sequence[str], place: Path) -> None:
         from netwarp.sandbox.hosts import inventory as reading
 
         if (listing := place / "in" / "listing.json").exists():
-            reading._listed = lambda path, program: listing.read_bytes()  # type: ignore[assignment]
+            reading._listed = lambda path, program: listing.read_bytes()
 
         status = main(list(words))
         sys.stdout.flush()

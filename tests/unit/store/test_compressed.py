@@ -89,5 +89,5 @@ def test_a_file_that_is_larger_than_it_may_expand_to_is_not_read(tmp_path: Path)
     path = tmp_path / "series.json.zst"
     path.touch()
     os.truncate(path, 1 << 42)
-    with pytest.raises(OSError, match="has more than 128 MiB; .*--limit file-bytes="):
+    with pytest.raises(OSError, match=r"has more than 128 MiB; .*--limit file-bytes="):
         compressed.read(tmp_path / "series.json")
