@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import ipaddress
+import itertools
 import re
 import struct
 import sys
@@ -104,8 +105,8 @@ def _renamed(text: str, rename: dict[str, str]) -> str:
 @dataclasses.dataclass(frozen=True)
 class Change:
     """name; make: from a capture one or several files' contents (together one capture point), or None where it does not
-    apply; part: it takes something away; may: totals that change; true: words of sentences that are true whatever is
-    missing; rename: addresses, new to old.
+    apply; part: it takes something away; times: lengths of time stay; may: totals that change; true: words of sentences
+    that are true whatever is missing; rename: addresses, new to old.
     """
 
     name: str
@@ -114,6 +115,7 @@ class Change:
     may: tuple[str, ...] = ()
     true: tuple[str, ...] = ()
     rename: Callable[[Frames], dict[str, str]] = lambda frames: {}
+    times: bool = True
 
 
 def one(make: Callable[[Frames], Frames]) -> Callable[[Frames], list[bytes] | None]:
@@ -202,13 +204,22 @@ def _unrelated(frames: Frames) -> list[bytes] | None:
     return [change.with_others(frames, [(0.2, udp), (0.5, icmp), (0.7, syn)]).pcap()]
 
 
-def _halves(frames: Frames) -> list[bytes] | None:
-    middle = len(frames.frames) // 2
-    return [frames.of(frames.frames[:middle]).pcap(), frames.of(frames.frames[middle:]).pcap()] if middle else None
+def _pieces(frames: Frames, count: int) -> list[bytes] | None:
+    """As many files, one after the other."""
+    edges = [len(frames.frames) * number // count for number in range(count + 1)]
+    return [frames.of(frames.frames[a:b]).pcap() for a, b in itertools.pairwise(edges)] if edges[1] else None
 
 
+def _with_itself(frames: Frames) -> Frames:
+    return change.merged(frames, change.shifted(change.other_ports(frames), 50_000))
+
+
+LONGER = ("took", "without a packet", "no data", "longer than", "HEARTBEAT", "the capture goes on")
+"""Lengths of time, which are told from some length on."""
 REPEATED = ("repeat",)
 """Bytes that came twice came twice. Without the answers the byte of a window probe cannot be told from data."""
+TIMED = ("rto_", "syn_timeout", "init_max_timeout", "heartbeat_interval", "sack_delay", "ack_delay")
+"""Settings that are times."""
 BYTES = ("ip_bytes", "reverse_ip_bytes")
 CHANGES: tuple[Change, ...] = (
     *(
@@ -228,7 +239,13 @@ CHANGES: tuple[Change, ...] = (
     Change("pcapng", lambda frames: [frames.pcapng()]),
     Change("in a VLAN", one(change.with_tag)),
     Change("in a GRE tunnel", one(change.in_tunnel)),
-    Change("in two files", _halves),
+    Change("in VXLAN", one(change.in_vxlan)),
+    Change("in GTP-U", one(change.in_gtp)),
+    Change("behind labels of MPLS", one(change.in_mpls)),
+    Change("in a VLAN in a VLAN", one(lambda frames: change.with_tag(change.with_tag(frames)))),
+    Change("in two files", lambda frames: _pieces(frames, 2)),
+    Change("in five files", lambda frames: _pieces(frames, 5)),
+    Change("merged with itself at other ports, 50 us later", _only_tcp(_in_order(_with_itself))),
     Change("unrelated packets between", _unrelated),
     Change("a stray SYN, SYN+ACK and reset between", _strays,
            may=("stray_packets", "idle_gaps", "idle_s", "syn_ack_packets")),
@@ -241,6 +258,9 @@ CHANGES: tuple[Change, ...] = (
     Change("the last half gone", one(lambda frames: change.without(frames, 0.5, 1)), part=True),
     Change("a hole of a fiftieth", one(lambda frames: change.without(frames, 0.5, 0.52)), part=True),
     Change("segments merged as by GRO", one(change.merged_segments), part=True),
+    Change("segments split in two", one(change.split_segments), part=True),
+    Change("times twice as long", _in_order(lambda frames: change.stretched(frames, 2)), part=True, times=False,
+           true=LONGER),
 )  # fmt: skip
 
 
@@ -294,7 +314,7 @@ def _false(told: Told, other: Told, how: Change) -> Iterator[str]:
         if bare not in told.templates and not any(words in sentence for words in allowed):
             yield f"said: {sentence}"
     for setting, (low, high) in other.settings.items():
-        if setting in told.settings:
+        if setting in told.settings and (how.times or not setting[1].startswith(TIMED)):
             least, most = told.settings[setting]
             if _beyond(low, most) or _beyond(least, high):
                 yield f"{setting[1]} is {low} to {high}, of the whole capture {least} to {most}"
@@ -335,9 +355,10 @@ def run(paths: Sequence[Path], only: str | None = None) -> tuple[dict[str, list[
 
 
 def _applied(each: Change, frames: Frames) -> list[bytes] | None:
-    """None: the change cannot be made, of a few packets or of lengths that lie."""
+    """None: the change cannot be made, of a few packets or of lengths that lie; or it changes nothing."""
     try:
-        return each.make(frames) if len(frames.frames) >= 4 else None
+        contents = each.make(frames) if len(frames.frames) >= 4 else None
+        return None if contents == [frames.pcap()] else contents
     except (struct.error, IndexError):
         return None
 

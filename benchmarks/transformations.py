@@ -215,6 +215,94 @@ def in_tunnel(frames: Frames) -> Frames:
     return frames.each(change)
 
 
+def in_mpls(frames: Frames) -> Frames:
+    """IPv4 packets of Ethernet behind two labels of MPLS (RFC 3032)."""
+    if frames.link_type != ETHERNET:
+        return frames
+    labels = struct.pack("!II", 100 << 12 | 64, 200 << 12 | 1 << 8 | 64)
+
+    def change(frame: Frame) -> Frame:
+        if not is_ipv4(frames, frame) or frame.data[12:14] != b"\x08\x00":
+            return frame
+        data = frame.data[:12] + b"\x88\x47" + labels + frame.data[14:]
+        return dataclasses.replace(frame, data=data, length=frame.length + 8)
+
+    return frames.each(change)
+
+
+def in_udp(frames: Frames, port: int, head: Callable[[bytes], bytes]) -> Frames:
+    """IPv4 packets in UDP between two other addresses, behind what `head` makes of each."""
+
+    def change(frame: Frame) -> Frame:
+        if not is_ipv4(frames, frame):
+            return frame
+        inner = frame.data[frames.header :]
+        size = struct.unpack("!H", inner[2:4])[0]
+        front = head(inner)
+        whole = 28 + len(front) + size
+        outer = struct.pack("!BBHHHBBH", 0x45, 0, whole, 0, 0, 64, 17, 0) + bytes([192, 0, 2, 1, 192, 0, 2, 2])
+        udp = struct.pack("!HHHH", port, port, whole - 20, 0)
+        data = frame.data[: frames.header] + outer + udp + front + inner
+        return dataclasses.replace(frame, data=data, length=frame.length + 28 + len(front))
+
+    return frames.each(change)
+
+
+def in_vxlan(frames: Frames) -> Frames:
+    """In VXLAN (RFC 7348)."""
+    ethernet = bytes(range(12)) + b"\x08\x00"
+    return in_udp(frames, 4789, lambda inner: struct.pack("!II", 0x0800_0000, 7 << 8) + ethernet)
+
+
+def in_gtp(frames: Frames) -> Frames:
+    """In GTP-U (TS 29.281): a T-PDU without options."""
+    size = struct.Struct("!H")
+    return in_udp(frames, 2152, lambda inner: struct.pack("!BBHI", 0x30, 255, *size.unpack(inner[2:4]), 77))
+
+
+def stretched(frames: Frames, times: float) -> Frames:
+    """All times so many times as far from the first."""
+    first = min(times_of(frames), default=0)
+    return frames.each(lambda frame: dataclasses.replace(frame, time_ns=first + round((frame.time_ns - first) * times)))
+
+
+def merged(frames: Frames, other: Frames) -> Frames:
+    """Both, in the order of time; of one instant the first one's packets come first."""
+    return frames.of(sorted([*frames.frames, *other.frames], key=lambda frame: frame.time_ns))
+
+
+def split_segments(frames: Frames, least: int = 600) -> Frames:
+    """Segments of at least so many bytes of data become two, 100 ns apart, as a network card splits them (TSO). Only
+    pure data of IPv4 and TCP.
+    """
+    result: list[Frame] = []
+    for frame in frames.frames:
+        result += _halves_of(frames, frame, least) or [frame]
+    return in_order(frames, result)
+
+
+def _halves_of(frames: Frames, frame: Frame, least: int) -> list[Frame]:
+    ip = frame.data[frames.header :]
+    if not is_ipv4(frames, frame) or ip[9] != TCP or struct.unpack("!H", ip[6:8])[0] & 0x3FFF:
+        return []
+    head = (ip[0] & 15) * 4
+    offset = (ip[head + 12] >> 4) * 4 if len(ip) > head + 13 else 0
+    size = struct.unpack("!H", ip[2:4])[0] - head - offset
+    if not offset or len(ip) < head + offset or size < least or ip[head + 13] & 0xF7 != 0x10:
+        return []
+    tcp, body, first = ip[head : head + offset], ip[head + offset :], size // 2
+    seq = struct.unpack("!I", tcp[4:8])[0]
+    parts = []
+    for number, (begin, count) in enumerate(((0, first), (first, size - first))):
+        flags = tcp[13] if number else tcp[13] & 0xF7
+        its = tcp[:4] + struct.pack("!I", (seq + begin) % 2**32) + tcp[8:13] + bytes([flags]) + tcp[14:]
+        whole = head + offset + count
+        data = frame.data[: frames.header] + ip[:2] + struct.pack("!H", whole) + ip[4:head] + its
+        captured = body[begin : begin + count]
+        parts.append(Frame(frame.time_ns + 100 * number, data + captured, frames.header + whole))
+    return parts
+
+
 def other_addresses(frames: Frames) -> Frames:
     """10.a.b.c becomes 172.a.b.c, in IP's header only: SCTP's INITs say addresses too, so of TCP."""
 

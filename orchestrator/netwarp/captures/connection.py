@@ -379,9 +379,12 @@ def _analysis(
 
     association = analyze_sctp(capture, flow, t0_ns=start_ns)
     way, totals, events = association.direction, association.totals, association.events
+    tables = association.tables
     if totals["data_chunks_other_direction"]:
         other = analyze_sctp(capture, flow, direction=1 - way, t0_ns=start_ns)
         totals |= {f"reverse_{name}": value for name, value in other.totals.items()}
+        back = [row | {"direction": "back"} for row in other.tables["streams"]]
+        tables = tables | {"streams": [*tables["streams"], *back]}
         events = events + [event | {"data_of": other.from_} for event in of_the_data(other, start_ns)]
         events.sort(key=lambda event: float(event["t_s"]))
     about = {"data_direction": way, "point": association.point, "ending": association.ended}
@@ -390,7 +393,7 @@ def _analysis(
         {},
         about | totals,
         events,
-        association.tables,
+        tables,
         lambda: progress_series(capture, flow, way, start_ns) | analyze_sctp(capture, flow, t0_ns=start_ns).series,
     )
 

@@ -13,6 +13,7 @@ from .connection import Connection
 from .course import Moment, course, network_part
 from .inference import InferredSetting
 from .sctp.association import Association
+from .sctp.message_delays import message_delays
 from .sctp.mtu_hole import mtu_hole
 from .sctp.settings import infer_settings
 from .summary import FileSummary
@@ -47,6 +48,7 @@ class Explanation:
     moments: tuple[Moment, ...]
     network: tuple[str, ...]
     settings: tuple[Known, ...]
+    streams: tuple[dict[str, Any], ...]
     views: tuple[tuple[FileSummary, Connection], ...] = dataclasses.field(repr=False, compare=False)
 
     def as_json(self) -> dict[str, Any]:
@@ -58,6 +60,7 @@ class Explanation:
             "points": list(self.points),
             "course": [dataclasses.asdict(moment) for moment in self.moments],
             "network": list(self.network),
+            "streams": list(self.streams),
             "settings": [
                 dataclasses.asdict(known) | {"end": self.connection.ends[known.end]} for known in self.settings
             ],
@@ -98,8 +101,34 @@ def _explain(views: Sequence[tuple[FileSummary, Connection]]) -> Explanation:
         course(connection),
         (*network_part(connection), *_holes(file, connection)),
         tuple(_settings(views)),
+        tuple(_streams(views, connection)),
         tuple(views),
     )
+
+
+def _streams(views: Sequence[tuple[FileSummary, Connection]], shown: Connection) -> Iterator[dict[str, Any]]:
+    """The rows of the analyser's table of streams; of each direction and stream the view that shows its head-of-line
+    delay. message_delay_mean_s, message_delay_max_s: where both ends were captured.
+    """
+    if shown.protocol != "sctp":
+        return
+    first_way = int(shown.totals["data_direction"])
+    for row in shown.tables["streams"]:
+        way = first_way if row["direction"] == "data" else 1 - first_way
+        both = [Association(file.capture, each.row, direction=way) for file, each in views]
+        at = {each.point: (each, view) for each, view in zip(both, views, strict=True)}
+        found = {**row, "direction": way, "message_delay_mean_s": None, "message_delay_max_s": None}
+        if "receiver" in at:
+            _, (_, view) = at["receiver"]
+            name = "data" if int(view.totals["data_direction"]) == way else "back"
+            for other in view.tables["streams"]:
+                if (other["direction"], other["stream"]) == (name, row["stream"]):
+                    found |= {key: value for key, value in other.items() if key.startswith("hol_")}
+        if "receiver" in at and "sender" in at:
+            delays = message_delays(at["sender"][0], at["receiver"][0])
+            if delays and row["stream"] in delays:
+                found["message_delay_mean_s"], found["message_delay_max_s"] = delays[row["stream"]]
+        yield found
 
 
 def _holes(file: FileSummary, connection: Connection) -> Iterator[str]:

@@ -35,7 +35,7 @@ def tables(association: Association, t0_ns: int) -> dict[str, list[Row]]:
     return {
         "paths": _paths(association),
         "chunks": _chunks(association),
-        "streams": _by(association, "stream"),
+        "streams": _streams(association),
         "payloads": [row | {"name": PAYLOAD_NAMES.get(row["ppid"], "")} for row in _by(association, "ppid")],
         "bundling": _bundling(association),
         "fragmentation": _counts("fragments", association.messages.fragments, "messages"),
@@ -138,6 +138,22 @@ def _by(association: Association, column: str) -> list[Row]:
         "hol_blocking_one_stream_mean_s": means[1],
     }
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _streams(association: Association) -> list[Row]:
+    """By stream, with what was sent again and the longest delay."""
+    chunks = association.columns
+    again = chunks.is_data & (chunks["direction"] == association.direction) & chunks["is_retransmission"]
+    repeated = np.bincount(chunks["stream"][again], minlength=1 << 16)
+    messages, longest = association.messages, np.zeros(1 << 16, dtype=np.int64)
+    np.maximum.at(longest, messages.stream[messages.delivered], messages.waits_ns)
+    blind = association.point == "sender"
+    return [
+        {"direction": "data", **row, "retransmitted_chunks": int(repeated[row["stream"]]),
+         "hol_blocking_max_s": None if blind or row["hol_blocking_mean_s"] is None
+         else int(longest[row["stream"]]) / 1e9}
+        for row in _by(association, "stream")
+    ]  # fmt: skip
 
 
 def _means(place: Ints, messages: Messages, count: int, *, as_one: bool) -> list[float | None]:

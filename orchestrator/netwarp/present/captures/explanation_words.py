@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from ...captures.course import Moment
 from ...captures.explanation import Explanation, Known
 from ...core.lines import Line, columns, lines_text
-from ...core.numbers import fixed, given, plain, scale
+from ...core.numbers import fixed, given, plain, scale, with_unit
 from ...core.units import counted
 
 MOST_MOMENTS = 40
+MOST_STREAMS = 20
 NAMES = {
     "sctp": (
         "rto_initial", "rto_min", "rto_max", "init_attempts", "init_max_timeout", "failover_threshold",
@@ -52,12 +53,34 @@ def explanation_lines(explained: Explanation) -> Iterator[Line]:
         yield Line("  ", "The network's part")
         for sentence in explained.network:
             yield Line("    ", sentence)
+    if len(explained.streams) > 1 or any(row["message_delay_max_s"] is not None for row in explained.streams):
+        yield Line("")
+        yield Line("  ", "Streams")
+        yield from _streams(explained)
     for end in (0, 1):
         mine = [known for known in explained.settings if known.end == end]
         if connection.protocol in NAMES and (mine or connection.protocol == "sctp"):
             yield Line("")
             yield Line("  ", f"{connection.ends[end]} was set to")
             yield from _settings(mine, NAMES[connection.protocol])
+
+
+def _streams(explained: Explanation) -> Iterator[Line]:
+    """A row each stream and direction; columns that are unknown in all rows are left out."""
+    heads = {
+        "stream": "stream", "messages": "messages", "new_user_bytes": "bytes", "retransmitted_chunks": "sent again",
+        "hol_blocking_mean_s": "waits (mean)", "hol_blocking_max_s": "waits (max)",
+        "message_delay_mean_s": "delay (mean)", "message_delay_max_s": "delay (max)",
+    }  # fmt: skip
+    rows = explained.streams[:MOST_STREAMS]
+    names = [name for name in heads if any(row[name] is not None for row in rows)]
+    texts = [("from", *(heads[name] for name in names))]
+    for row in rows:
+        values = [with_unit(row[name], "s") if name.endswith("_s") else fixed(row[name], 0) for name in names]
+        texts.append((explained.connection.ends[row["direction"]], *values))
+    yield from columns(texts, right=set(range(1, len(names) + 1)), indent="    ")
+    if len(explained.streams) > len(rows):
+        yield Line("    ", f"... {counted(len(explained.streams) - len(rows), 'more stream')} (--json has all)")
 
 
 def _moment(moment: Moment) -> tuple[str, str]:
