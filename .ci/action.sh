@@ -23,7 +23,7 @@ reference=()
 [ -z "${REFERENCE:-}" ] || reference=("$REFERENCE")
 [ "${ALLOW_PROGRAMS:-false}" != true ] || [ -z "${REFERENCE:-}" ] || reference+=(--allow-programs)
 status=0
-NETWARP_KERNEL=${KERNEL:-} "$environment/bin/netwarp" run "$SPEC" "${where[@]}" --out "$out" --junit "$out.junit.xml" || status=$?
+NETWARP_KERNEL=${KERNEL:-} "$environment/bin/netwarp" run "${where[@]}" --out "$out" --junit "$out.junit.xml" -- "$SPEC" || status=$?
 [ -f "$out/tables/cells.csv" ] || exit $status
 NETWARP_KERNEL=${KERNEL:-} "$environment/bin/python" "$here/summary.py" "$out" "${reference[@]}" >"$out.md" || status=1
 cat "$out.md"

@@ -33,7 +33,7 @@ INTERFACE = re.compile(r"(?!\.\.?\Z)[!-.0-~]{1,15}", re.ASCII)
 ANSIBLE = {"ANSIBLE_INVENTORY_ENABLED": "yaml,ini", "ANSIBLE_NOCOLOR": "1",
            "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "True"}  # fmt: skip
 """An inventory that is a program, or a plugin's configuration, is none of these."""
-MOST_S, MOST_MEMORY, MOST_PRINTED = 60, 1 << 30, 16 << 20
+MOST_S, MOST_MEMORY, MOST_PRINTED = 40, 1 << 30, 16 << 20
 SSH_ARGUMENTS = ("ansible_ssh_common_args", "ansible_ssh_extra_args")
 NOT_SUPPORTED = ("ansible_password", "ansible_ssh_pass", "ansible_become_password", "ansible_become_pass")
 
