@@ -15,10 +15,19 @@ window.reader = (function () {
     return getComputedStyle(element).display.startsWith("inline") ? parts : ` ${parts} `;
   }
 
+  // Whether it, or what it stands in, is clipped away; remembered while one rule looks at the page.
+  const clips = new Map();
+  function clipped(element) {
+    if (!element) return false;
+    if (!clips.has(element)) clips.set(element, clipped(element.parentElement) || getComputedStyle(element).clipPath !== "none");
+    return clips.get(element);
+  }
+  const anew = (rule) => (...given) => { clips.clear(); return rule(...given); };
+
   // Shown on the screen, and not only read aloud (clipped away, it or what it stands in).
   function shown(element) {
     if (!element.checkVisibility({ visibilityProperty: true })) return false;
-    for (let one = element; one; one = one.parentElement) if (getComputedStyle(one).clipPath !== "none") return false;
+    if (clipped(element)) return false;
     const box = element.getBoundingClientRect();
     return getComputedStyle(element).display === "contents" || (box.width > 0 && box.height > 0);
   }
@@ -122,11 +131,15 @@ window.reader = (function () {
   const describe = (one) => `<${one.tagName.toLowerCase()}${one.id ? "#" + one.id : ""}${one.getAttribute("class") ? "." + one.getAttribute("class") : ""}> "${clean(one.textContent).slice(0, 30)}"`;
 
   // Texts with their boxes, one a line of text.
-  function texts(within = document.body) {
+  function texts(within = document.body, inWindow = false) {
     const found = [];
     const walker = document.createTreeWalker(within, NodeFilter.SHOW_TEXT);
     while (walker.nextNode()) {
       const node = walker.currentNode, element = node.parentElement;
+      if (inWindow) {
+        const edge = element.getBoundingClientRect();
+        if (edge.bottom < 0 || edge.top > innerHeight || edge.right < 0 || edge.left > innerWidth) continue;
+      }
       if (!node.data.trim() || element.closest("script, style, noscript, select, .js-plotly-plot, [aria-hidden=true]") || !shown(element)) continue;
       const range = document.createRange();
       range.selectNodeContents(node);
@@ -159,7 +172,7 @@ window.reader = (function () {
     const faults = [];
     const bar = document.querySelector(".sections");
     const top = bar ? Math.max(0, bar.getBoundingClientRect().bottom) : 0;
-    for (const { node, element, box } of texts()) {
+    for (const { node, element, box } of texts(document.body, true)) {
       const [x, y] = middle(box);
       if (x < 0 || x >= innerWidth || y < top + 1 || y >= innerHeight - 1) continue;
       const frame = scrolled(element)?.getBoundingClientRect();
@@ -210,6 +223,7 @@ window.reader = (function () {
 
   // Units in brackets of headings whose values have another: "Goodput (bit/s)" above Mbit/s.
   function units() {
+    if (!isReport()) return [];
     const known = /\((bit\/s|kbit\/s|Mbit\/s|Gbit\/s|byte\/s|kbyte\/s|Mbyte\/s|s|ms|µs|B|kB|MB)\)/;
     return [...document.querySelectorAll(".grid-block")].filter(shown).flatMap((block) => {
       const title = known.exec(block.querySelector("h3").textContent);
@@ -223,14 +237,91 @@ window.reader = (function () {
     }));
   }
 
-  return {
-    clean, seen, shown, sideways, cut, covered, throughout, settled, away, units,
-    openAll: () => document.querySelectorAll("details").forEach((one) => { one.open = true; }),
+  // The label of a heading without its unit.
+  const unitless = (text) => clean(text).replace(/\s*\([^()]*\)\s*[\u2195\u2191\u2193]?$/, "").replace(/[\u2195\u2191\u2193]/g, "").trim();
+
+  // Columns of one table that read alike: nobody can tell a factor from a metric of the same name.
+  function headings(table) {
+    if (table.tHead === null || table.tHead.rows.length !== 1 || !isReport()) return [];
+    const last = [...table.tHead.rows[0].cells].filter(shown);
+    const names = last.map((head) => unitless(seen(head))).filter(Boolean);
+    return names.filter((one, i) => names.indexOf(one) !== i).map((one) => `${name(table)}: two columns are called "${one}"`);
+  }
+
+  // The list of cells has results, all of them on a wide screen.
+  function cellsList() {
+    const table = document.getElementById("cell-table");
+    if (!table || !shown(table)) return [];
+    const faults = [];
+    const box = table.closest(".cells-box");
+    if (innerWidth >= 1400 && box.scrollWidth > box.clientWidth + 1) faults.push(`the list of cells is ${box.scrollWidth} px wide in ${box.clientWidth}`);
+    const done = [...table.tBodies[0].rows].filter((row) => row.textContent.includes("COMPLETED"));
+    const some = done.some((row) => [...row.querySelectorAll("td.n")].some((cell) => /\d/.test(cell.textContent)));
+    if (done.length && !some) faults.push("the list of cells has no result");
+    return faults;
+  }
+
+  // A run's report; the page of an analysis has the names of its CSV files.
+  const isReport = () => document.getElementById("summary") !== null && document.getElementById("setup") !== null;
+
+  // Names that only files have, where a reader is told something.
+  function rawNames() {
+    if (!isReport()) return [];
+    const known = /\b[\w.]+_r\d+_[0-9a-f]{10}\b|\bns2_\d+\b|\b[a-z]+(?:_[a-z0-9]+)*_(?:bit_s|byte_s|ratio|packets)\b/;
+    return texts().filter(({ node, element }) => known.test(node.data) && !element.closest("#run, code, pre, .cell-id, .links, .note, .watch-packet"))
+      .map(({ node }) => `"${clean(node.data).slice(0, 60)}" has a name of files`);
+  }
+
+  // The first number of each table is in view, beside its label.
+  function firstNumbers() {
+    if (!isReport()) return [];
+    return [...document.querySelectorAll("table")].filter(shown).flatMap((table) => {
+      const cell = [...table.querySelectorAll("tbody td.n")].filter(shown).find((one) => /\d/.test(one.textContent));
+      const box = table.closest(".scroll")?.getBoundingClientRect();
+      if (!cell || !box || cell.matches(".grid-source")) return [];
+      const [left, right] = [cell.getBoundingClientRect().left, cell.getBoundingClientRect().right];
+      return right > box.right + NEAR && left - box.left > 0.6 * box.width ? [`${name(table)}: its labels leave no room for the first number`] : [];
+    });
+  }
+
+  // Of a report as it opens: what was found is on the first screen, and the set-up is no longer than two.
+  function opening() {
+    const faults = [];
+    const found = document.querySelector("#summary :is(.grid, .summary-claims, .conclusion)");
+    if (found && innerWidth >= 1000 && found.getBoundingClientRect().top + scrollY > innerHeight) faults.push("the first screen has no result");
+    const setup = document.getElementById("setup");
+    if (setup && innerWidth >= 1000 && setup.offsetHeight > 2 * innerHeight) faults.push(`the set-up is ${setup.offsetHeight} px high`);
+    return faults;
+  }
+
+  // Each choice of a verdict that says how many claims have it shows as many.
+  function claimCounts() {
+    const form = document.getElementById("claim-filters");
+    if (!form) return [];
+    const select = form.elements.verdict, before = select.value;
+    const faults = [...select.options].flatMap((option) => {
+      select.value = option.value;
+      select.dispatchEvent(new Event("input", { bubbles: true }));
+      const count = [...document.querySelectorAll("table.claims > tbody")].filter(shown).length;
+      return Number(/\((\d+)\)$/.exec(option.textContent)[1]) === count ? [] : [`${option.textContent}: ${count} are shown`];
+    });
+    select.value = before;
+    select.dispatchEvent(new Event("input", { bubbles: true }));
+    return faults;
+  }
+
+  const rules = { cellsList, rawNames, firstNumbers, opening, claimCounts, sideways, cut, covered, units,
+    headings: () => [...document.querySelectorAll("table")].filter(shown).flatMap(headings),
     tableFaults: (within = "body") => tables(within).flatMap(tableFaults),
-    countTables: (within = "body") => tables(within).length,
+    values: (selector) => values(document.querySelector(selector)),
     heads: (within) => [...document.querySelectorAll(`${within} thead th`)].filter(shown).map((head) => clean(seen(head))),
+  };
+  return {
+    ...Object.fromEntries(Object.entries(rules).map(([name, rule]) => [name, anew(rule)])),
+    clean, seen, shown, throughout, settled, away,
+    openAll: () => document.querySelectorAll("details").forEach((one) => { one.open = true; }),
+    countTables: (within = "body") => tables(within).length,
     // Several heads of a row stand below each other in one column.
     isNarrow: (within) => [...document.querySelectorAll(`${within} .grid-more`)].some(shown),
-    values: (selector) => values(document.querySelector(selector)),
   };
 })();

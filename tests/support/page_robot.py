@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -19,10 +19,15 @@ from netwarp.present.run_data import read_run
 from netwarp.store.run_dir import RunDir
 
 from support.chromium import Browser, Page, chromium, find_chromium
-from support.page_reader import misplaced, start_reading, table_faults
+from support.page_reader import READER, misplaced, start_reading, table_faults
 
 SIZES = ((1440, 900), (1024, 768), (390, 844))
 SCHEMES = ("light", "dark")
+ALL = tuple((width, scheme) for width, _ in SIZES for scheme in SCHEMES)
+SOME = ((1440, "light"), (390, "dark"))
+"""Of a page that is like another which is read at every size."""
+PAPER = 718
+"""The width of A4 without its margins, in px."""
 NEAR_PX = 8
 """How far from its heading a link may land."""
 AXE = """axe.run(document, {runOnly: ["color-contrast"], resultTypes: ["violations"]}).then((found) =>
@@ -50,44 +55,77 @@ def axe() -> str:
     return files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 
 
-def read_page(browser: Browser, name: str, address: str) -> Reading:
-    """Look at a page at every size, in light and in dark; follow its links once at each width."""
-    reading = Reading(name)
-    for width, height in SIZES:
-        for scheme in SCHEMES:
-            where = f"{name} at {width} px, {scheme}"
-            reading.views.append(f"{width} {scheme}")
-            page = browser.page()
-            page.emulate(width=width, height=height, mobile=width < 600, scheme=scheme)
-            if scheme == SCHEMES[0]:
-                follow_links(page, address, reading, where)
-            look(page, address, reading, where, places=scheme == SCHEMES[0])
-            reading.add(1, page.problems, where)
-            page.close()
+def read_page(
+    browser: Browser, name: str, address: str, views: Sequence[tuple[int, str]] = ALL, *, printed: bool = True
+) -> Reading:
+    """Look at a page in these views (width, colours), and as it is printed; follow its links once at each width."""
+    reading, seen, heights = Reading(name), set[int](), dict(SIZES)
+    for width, scheme in views:
+        where = f"{name} at {width} px, {scheme}"
+        reading.views.append(f"{width} {scheme}")
+        page = browser.page()
+        page.emulate(width=width, height=heights[width], mobile=width < 600, scheme=scheme)
+        first = width not in seen
+        seen.add(width)
+        if first and len(views) == len(ALL):
+            follow_links(page, address, reading, where)
+        scrolls = first and (width == views[-1][0] or (len(views) == len(ALL) and width == views[0][0]))
+        look(page, address, reading, where, places=first, scrolls=scrolls)
+        reading.add(1, page.problems, where)
+        page.close()
+    if printed:
+        page = browser.page()
+        page.emulate(width=PAPER, height=1000, media="print")
+        look_at_print(page, address, reading, f"{name}, printed")
+        page.close()
     return reading
 
 
-def look(page: Page, address: str, reading: Reading, where: str, *, places: bool) -> None:
-    """Everything that can be seen of a page as it stands. places: not its colours alone, but where things stand."""
+def look_at_print(page: Page, address: str, reading: Reading, where: str) -> None:
+    """The tables of a page as they stand on paper, and their numbers."""
     page.open(address)
+    start_reading(page)
+    reading.views.append("print")
+    reading.add(page.evaluate("document.querySelectorAll('table td').length"), misplaced(page), where)
+    root = Path(unquote(urlsplit(address).path)).parent.parent
+    if (root / "plan.json").exists():
+        read_tables(page, root, reading, where)
+
+
+def read_tables(page: Page, root: Path, reading: Reading, where: str) -> None:
+    """Each number of the spec's tables, held against its file."""
+    data = read_run(RunDir(root))
+    for table in data.plan.tables:
+        if rows := data.tables.get(data.plan.rows_of(table)):
+            reading.add(len(rows), table_faults(page, data.run, data.plan, table, data.system), where)
+
+
+def look(page: Page, address: str, reading: Reading, where: str, *, places: bool, scrolls: bool) -> None:
+    """Everything that can be seen of a page as it stands. places: not its colours alone, but where things stand;
+    scrolls: and what is covered, window by window.
+    """
+    page.open(address)
+    page.evaluate(READER)
+    if places:
+        reading.add(1, page.evaluate("reader.opening()"), where)
     start_reading(page)
     page.evaluate(f"{axe()}\n0")
     reading.add(1, page.evaluate(AXE), where)
     if not places:
         return
-    reading.add(1, page.evaluate("reader.throughout(reader.covered)"), where)
-    page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
+    if scrolls:
+        reading.add(1, page.evaluate("reader.throughout(reader.covered)"), where)
+        page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
     reading.add(page.evaluate("document.querySelectorAll('table td').length"), misplaced(page), where)
     reading.add(1, page.evaluate("reader.sideways()"), where)
     reading.add(1, page.evaluate("reader.cut()"), where)
+    for rule in ("headings", "cellsList", "rawNames", "firstNumbers", "claimCounts"):
+        reading.add(1, page.evaluate(f"reader.{rule}()"), where)
     root = Path(unquote(urlsplit(address).path)).parent.parent
     if not (root / "plan.json").exists():
         return
-    data = read_run(RunDir(root))
     reading.add(1, page.evaluate("reader.units()"), where)
-    for table in data.plan.tables:
-        if rows := data.tables.get(data.plan.rows_of(table)):
-            reading.add(len(rows), table_faults(page, data.run, data.plan, table, data.system), where)
+    read_tables(page, root, reading, where)
 
 
 def follow_links(page: Page, address: str, reading: Reading, where: str) -> None:
@@ -116,12 +154,22 @@ def follow_links(page: Page, address: str, reading: Reading, where: str) -> None
         page.evaluate("reader.settled()")
         page.evaluate("addEventListener('click', () => { window.left = scrollY; }, true)")
         page.click("#cell-table tbody a")
-        page.wait("document.getElementById('report').hidden")
+        page.wait("document.getElementById('report').hidden && document.querySelector('#cell .cell-head') !== null")
+        read_cell(page, reading, f"{where}, a cell")
         page.evaluate("history.back()")
         page.wait("!document.getElementById('report').hidden")
         page.evaluate("reader.settled()")
         off = page.evaluate("Math.abs(scrollY - window.left)")
         reading.add(1, [f"Back lands {off:.0f} px off"] if off > NEAR_PX else [], where)
+
+
+def read_cell(page: Page, reading: Reading, where: str) -> None:
+    """The view of a cell: where its numbers stand, what is cut, what does not fit."""
+    page.evaluate("reader.settled()")
+    page.evaluate("reader.openAll()")
+    reading.add(page.evaluate("document.querySelectorAll('#cell td').length"), misplaced(page, "#cell"), where)
+    for rule in ("sideways", "cut", "headings"):
+        reading.add(1, page.evaluate(f"reader.{rule}()"), where)
 
 
 def table(readings: Iterable[Reading]) -> str:

@@ -20,6 +20,7 @@ from netwarp.plan import make_plan
 from netwarp.plan.types import Plan
 from netwarp.results import Results, write_tables
 from netwarp.results.run_comparison import Side
+from netwarp.store.conclusion import Conclusion, Part, Sentence, tables_digest
 from netwarp.store.manifest import Manifest
 from netwarp.store.plan_file import write_plan
 from netwarp.store.run_dir import RunDir
@@ -161,6 +162,7 @@ BIN_S, DURATION_S = 0.5, 100
 FAILED_AT = 3
 """Number of the cell of `small_run` that failed."""
 HOSTILE = '</script><img src=x onerror="netwarp.hacked=1">\'`${1}&amp; \u2500$x_1$'
+SCRIPT = "<script>alert(1)</script> & \u2028"
 HOSTILE_LEVEL = "<b>|a=b</b> ../.. %2e \"'$_\\"
 
 
@@ -207,6 +209,25 @@ def one_cell_run(root: Path) -> RunDir:
     """A run of one cell."""
     plan = plan_of(spec_text(), root.parent / f"{root.name}-spec")
     return write_run(root, msgspec.structs.replace(plan, cells=plan.cells[:1]))
+
+
+def concluded(run: RunDir) -> Conclusion:
+    """A conclusion with a part of each kind."""
+    cells = tuple(sorted(run.finished()))[:2]
+    return Conclusion(
+        command="sctp check",
+        answer="2 things are wrong, found in 12 cells.",
+        about=(Sentence("an end of its own: rto_min 1 s", "A"),),
+        parts=(
+            Part("What is wrong, worst first", (
+                Sentence(f"A sends {SCRIPT} twice", remedy="set B's sack_delay to 40 ms", cells=cells),
+                Sentence("an outage of 5 s ends the association"),
+            ), numbered=True),
+            Part("What is well", (Sentence("1 of 12 neighbours measured", "beside it"),)),
+            Part("Side by side", rows=(("", "capture", "replay"), ("T3 of a", "1.250", "-"))),
+        ),
+        tables=tables_digest(run),
+    )  # fmt: skip
 
 
 def large_run(root: Path, cells: int) -> RunDir:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..core.metrics.catalogue import METRICS
 from ..core.numbers import in_short, percent
 from ..core.units import counted
 from ..store.conclusion import Conclusion, Part, Sentence
@@ -114,11 +115,12 @@ def search_conclusion(result: SearchResult) -> Conclusion:
     searched = result.searched
     asked, ranked = searched.asked, searched.ranked
     whose = f" of {asked.flow}" if asked.flow else ""
+    title = METRICS[asked.metric].title if asked.metric in METRICS else asked.metric
     if not ranked:
-        answer = f"No point has a value of {asked.metric}{whose}."
+        answer = f"No point has a value of {title}{whose}."
     else:
         value = in_short(ranked[0][1].value, searched.unit)
-        answer = f"The {'largest' if asked.largest else 'smallest'} {asked.metric}{whose} is {value}, at "
+        answer = f"The {'largest' if asked.largest else 'smallest'} {title}{whose} is {value}, at "
         answer += f"{levels_text(ranked[0][1])}."
     return Conclusion(command="search", answer=answer, parts=(Part("", tuple(_points(result))),))
 

@@ -293,6 +293,7 @@ def advice_spec(chosen: list[Settings], budget: SctpBudget) -> dict[str, Any]:
     return {
         "format": 1,
         "name": "sctp-advise",
+        "title": "Settings of SCTP that keep a budget",
         "duration": f"{BUSY_S} s",
         "node": {"a": {}, "b": {}},
         "link": dict.fromkeys(paths, link),

@@ -40,7 +40,7 @@ class CellRow:
 class Listing:
     """headings: of the fields; filters: index of a field -> its distinct texts; scripts: cell id -> its script file.
     numeric: indices of fields that are results; shown: how many of the fields, from the first, are columns (the others
-    can be filtered by).
+    can be filtered by). together: the first column has all levels.
     """
 
     headings: tuple[str, ...]
@@ -50,6 +50,7 @@ class Listing:
     outcomes: tuple[str, ...]
     numeric: tuple[int, ...]
     shown: int
+    together: bool
 
 
 def make_listing(data: RunData) -> Listing:
@@ -118,14 +119,15 @@ def make_listing(data: RunData) -> Listing:
     shown_columns = first + len(metrics)
     scripts = {result.id: f"{file_name(result.id)}.js" for result in data.cells}
     outcomes = tuple(dict.fromkeys(row.outcome for row in rows))
-    return Listing(tuple(headings), tuple(rows), filters, scripts, outcomes, numeric, shown_columns)
+    return Listing(tuple(headings), tuple(rows), filters, scripts, outcomes, numeric, shown_columns, one_column)
 
 
 def _results(data: RunData) -> dict[str, list[float | None]]:
     """Metric -> a value each cell: those of HEADLINE, then what the spec's tables and figures show, where a cell has
     one value; of goodput its sum over flows that run together.
     """
-    wanted = [*HEADLINE, *(output.metric for output in (*data.plan.tables, *data.plan.figures))]
+    tables, figures = data.plan.tables, data.plan.figures
+    wanted = [*HEADLINE, *(table.metric for table in tables), *(figure.metric for figure in figures)]
     there = {metric for (_, metric), value in data.only.items() if value is not None}
     sums = _sums(data)
     found: dict[str, list[float | None]] = {}

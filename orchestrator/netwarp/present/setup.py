@@ -82,7 +82,9 @@ class Varied:
 
 def varied(data: RunData) -> Varied:
     """The factors of a run's cells; levels that no cell has are not of this run."""
-    factors, fixed, settings = [], [], []
+    factors: list[tuple[str, str]] = []
+    fixed: list[tuple[str, str]] = []
+    settings: list[tuple[str, str, str]] = []
     for factor in data.plan.factors:
         used = {result.cell.factors.get(factor.name, NONE) for result in data.cells}
         levels = [level for level in factor.levels if level.name in used]
@@ -136,8 +138,8 @@ def _testbed(plan: Outputs, cells: Sequence[Cell], called: Mapping[str, str]) ->
         hop = f"{link.name}{HOP}" in hops
         ends = name_of(link.a), name_of(link.b)
         shaping = () if hop else tuple(name_of(end) for end in (link.a, link.b) if kinds[end] != "host")
-        said = [tuple(map(brief, texts)) for texts in ((*family, *there), (*family, *back), notes)]
-        links.append(DrawnLink(link.name, *ends, *said, hop=hop, shaping=shaping))
+        forth, over, faulty = (tuple(map(brief, texts)) for texts in ((*family, *there), (*family, *back), notes))
+        links.append(DrawnLink(link.name, *ends, forth, over, faulty, hop, shaping))
         how = ", ".join(there) if there == back else f"there: {', '.join(there)}; back: {', '.join(back)}"
         rows.append((f"link {link.name}", " \u2013 ".join(ends), "; ".join((*family, how))))
     flows = []
@@ -152,8 +154,8 @@ def _testbed(plan: Outputs, cells: Sequence[Cell], called: Mapping[str, str]) ->
             if flow.name in names
             for path in flow.paths
         )
-        text, faulty = f"{word}, {way}: {brief(how)}", tuple(map(brief, notes))
-        flows.append(DrawnFlow(name_of(sender), name_of(receiver), text, faulty, tuple(ways)))
+        text = f"{word}, {way}: {brief(how)}"
+        flows.append(DrawnFlow(name_of(sender), name_of(receiver), text, tuple(map(brief, notes)), tuple(ways)))
     for name, event in events.items():
         words = (("link", event.link), ("host", event.node), ("flow", event.flow))
         where = ", ".join(f"{word} {place}" for word, place in words if place)

@@ -16,29 +16,9 @@ from netwarp.present.conclusion_words import conclusion_lines
 from netwarp.present.conclusions import broken_flows
 from netwarp.present.pages.build import make_report
 from netwarp.present.run_data import read_run
-from netwarp.store.conclusion import Conclusion, Part, Sentence, read_conclusion, tables_digest, write_conclusion
+from netwarp.store.conclusion import read_conclusion, write_conclusion
 from netwarp.store.run_dir import RunDir
-from support.report_kit import small_run
-
-HOSTILE = "<script>alert(1)</script> & \u2028"
-
-
-def concluded(run: RunDir) -> Conclusion:
-    cells = tuple(sorted(run.finished()))[:2]
-    return Conclusion(
-        command="sctp check",
-        answer="2 things are wrong, found in 12 cells.",
-        about=(Sentence("an end of its own: rto_min 1 s", "A"),),
-        parts=(
-            Part("What is wrong, worst first", (
-                Sentence(f"A sends {HOSTILE} twice", remedy="set B's sack_delay to 40 ms", cells=cells),
-                Sentence("an outage of 5 s ends the association"),
-            ), numbered=True),
-            Part("What is well", (Sentence("1 of 12 neighbours measured", "beside it"),)),
-            Part("Side by side", rows=(("", "capture", "replay"), ("T3 of a", "1.250", "-"))),
-        ),
-        tables=tables_digest(run),
-    )  # fmt: skip
+from support.report_kit import concluded, small_run
 
 
 def first_screen(run: RunDir) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -37,6 +38,7 @@ from .cell_page import cell_view
 
 log = logging.getLogger(__name__)
 STATIC = Path(__file__).parents[1] / "static"
+CELL_ID = re.compile(r"[\w.]+_r\d+_[0-9a-f]{10}")
 PALETTE = 64
 """Looks that the page's scripts may give to lines that no figure of the spec draws."""
 
@@ -85,6 +87,7 @@ def _write(data: RunData, folder: Path, changed: Sequence[str]) -> None:
     events = [events for table in data.plan.event_tables if (events := make_events(data, table)) is not None]
     claims = statements(data)
     behind = evidence(data, grids, {figure.name: figure.title for figure in described})
+    labels = {row.id: row.label for row in listing.rows}
     swatches = {key: swatch(own) for key, own in looks.items()}
     page = environment().get_template("index.html.j2")
     text = page.render(
@@ -106,7 +109,8 @@ def _write(data: RunData, folder: Path, changed: Sequence[str]) -> None:
         claims=claims,
         behind=lambda claim: behind.get(claim, NOTHING),
         listing=listing,
-        label_of={row.id: row.label for row in listing.rows},
+        label_of=labels,
+        cells_named=lambda text: CELL_ID.sub(lambda found: labels.get(found[0], found[0]), text),
         at_once=ROWS_AT_ONCE,
         payload={
             "figures": {figure.name: payload(figure.marks) for figure in described},

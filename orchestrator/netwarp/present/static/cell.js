@@ -5,6 +5,7 @@
   const { h, number } = netwarp;
   const loaded = new Map(); // cell id -> its data; only the last few are kept
   const waiting = new Map(); // cell id -> [resolve]
+  const MOST_OPEN = 40; // rows of a group of measurements that is open from the start
   const MOST_OTHERS = 500; // options of a choice; a cell beyond them is named by its number in the list
   let shown = 0; // counts what was asked for, so that an answer that comes late is dropped
 
@@ -45,17 +46,13 @@
     if (turn === shown) render(cells, address, article);
   };
 
-  // rows: of one body, or [heading, rows] of several
   const table = (caption, heads, rows, numeric = []) => {
-    const grouped = rows.length > 0 && Array.isArray(rows[0][1]);
-    const body = (list, heading) => h("tbody", {},
-      heading && h("tr", {}, h("th", { scope: "rowgroup", colspan: heads.length, class: "plain-group" }, heading)),
-      list.map((row) => h("tr", {}, row.map((field, i) =>
-        h(i ? "td" : "th", { scope: i ? null : "row", class: numeric.includes(i) && "n" }, field)))));
+    const body = h("tbody", {}, rows.map((row) => h("tr", {}, row.map((field, i) =>
+      h(i ? "td" : "th", { scope: i ? null : "row", class: numeric.includes(i) && "n" }, field)))));
     return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
       h("table", { class: "plain" }, h("caption", { class: "unseen" }, caption),
         h("thead", {}, h("tr", {}, heads.map((head, i) => h("th", { scope: "col", class: numeric.includes(i) && "n" }, head)))),
-        grouped ? rows.map(([heading, list]) => body(list, heading)) : body(rows)));
+        body));
   };
 
   const section = (title, ...children) => h("section", {}, h("h3", {}, title), children);
@@ -204,7 +201,8 @@
     return section(unsure.length ? "Measurements, not to be relied on" : "Measurements",
       unsure.map((one) => h("p", { class: "note" }, h("span", { class: "badge unsure" }, h("span", { "aria-hidden": "true" }, "!"), " INVALID"),
         ` A self-check of ${one === cell ? "this cell" : "the cell beside it"} failed (${one.reason}): its numbers are in no table.`)),
-      there.length ? table("Measurements of this cell", heads, groups, numeric) : h("p", { class: "note" }, "None: only cells that completed are measured."),
+      there.length ? groups.map(([group, list], place) => h("details", { class: "cell-group", open: place < 2 && list.length <= MOST_OPEN },
+        h("summary", {}, `${group} (${list.length})`), table(`Measurements: ${group}`, heads, list, numeric))) : h("p", { class: "note" }, "None: only cells that completed are measured."),
       nothing.size > 0 && h("p", { class: "note" }, netwarp.counted(nothing.size, "other metric has", "other metrics have") + " nothing to measure in this cell (",
         h("a", { href: "../tables/measurements.csv" }, "measurements.csv"), " names them)."));
   }

@@ -28,10 +28,11 @@
     const id = list.ids[row], number = String(row + 1);
     return h("tr", { class: !opens(row) && "cells-missing", title: id },
       h("th", { scope: "row" }, opens(row)
-        ? h("a", { href: "#cell=" + encodeURIComponent(id), "aria-label": `Cell ${number}: ${list.labels[row]}` }, number) : number),
+        ? h("a", { href: "#cell=" + encodeURIComponent(id), "aria-label": `Cell ${number}: ${list.labels[row]}` }, number) : number,
+        h("span", { class: "cells-label" }, list.labels[row])),
       h("td", {}, h("span", { class: "badge " + kind, title: list.reasons[row] },
         h("span", { "aria-hidden": "true" }, symbol), " ", h("span", { class: "cells-word" }, name))),
-      list.columns.slice(0, list.shown).map((column, i) => h("td", { class: column.number && "n" }, field(row, i)[0] || "–")));
+      list.columns.slice(0, list.shown).map((column, i) => h("td", { class: column.number ? "n" : "cells-level" }, field(row, i)[0] || "–")));
   }
 
   // Rows are made a screen or two ahead of the reader.
