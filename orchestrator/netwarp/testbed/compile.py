@@ -160,7 +160,9 @@ class Compiled:
         for qdisc in qdiscs if "qdisc" in labels else ():
             if isinstance(qdisc.stage, Htb):
                 ifindex = qdisc.device.ifindex
-                requests.append(("class", messages.class_dump(ifindex, qdisc.handle), ifindex))
+                # a cell that ends before its timeline does has an earlier handle at its end
+                parent = messages.class_dump(ifindex, 0 if at_end else qdisc.handle)
+                requests.append(("class", parent, ifindex))
         for label, data, ifindex in requests:
             number = self.add(step("dump", ns=namespace, label=label, data=data.hex(), at_ns=at_ns))
             self.dumps[number] = AskedDump(namespace, label, at_ns, whole, ifindex, None if at_end else qdiscs)

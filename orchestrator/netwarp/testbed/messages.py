@@ -294,7 +294,7 @@ def htb_class(device: Device, stage: Htb, *, handle: int, create: bool) -> Reque
 
 
 def class_dump(ifindex: int, handle: int) -> bytes:
-    """A dump request of the classes of one qdisc of an interface."""
+    """A dump request of the classes of one qdisc of an interface; handle 0: of all."""
     return _traffic_control(RTM_GETTCLASS, DUMP_FLAGS, ifindex, parent=handle << 16)
 
 

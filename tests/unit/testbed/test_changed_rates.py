@@ -47,6 +47,19 @@ def test_a_dump_of_a_class_shows_what_was_asked(rate_byte_s: int) -> None:
     assert struct.unpack_from("=BBHiIII", class_dump(9, 0x12), 16)[5] == 0x120000
 
 
+def test_the_last_dump_of_classes_is_of_whichever_qdisc_is_there() -> None:
+    """Each cut makes the qdiscs anew, by other handles; a cell may end before the next one."""
+    cut = '[event.cut]\naction = "cut"\nlink = "p1"\nat = "5 s"\nfor = "1 s"\n'
+    result = compiled(BASE + SLOWER + cut)
+    dumps = [dict(item.fields) | {"at": item.at_ns} for item in result.steps if item.verb == "dump"]
+    asked = {
+        dump["at"]: struct.unpack_from("=BBHiIII", bytes.fromhex(dump["data"]), 16)[5] for dump in dumps
+        if dump["label"] == "class"
+    }  # fmt: skip
+    assert asked.pop(None) == 0, "the last one"
+    assert all(asked.values()), asked
+
+
 def test_the_queue_as_asked_is_the_queue_as_shown() -> None:
     for asked in (Fifo(50, in_bytes=False), Fifo(65_536, in_bytes=True)):
         assert Fifo.decode(asked.kind, asked.encode()) == asked
