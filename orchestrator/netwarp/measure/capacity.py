@@ -31,6 +31,8 @@ WALL_GRAIN_NS = 10_000_000
 """The same on the wall clock, as far as a cell may be late without being INVALID."""
 CLOCKS_RATIO = 2e-4
 """By how much the clocks of two machines may differ in speed."""
+GSO_BYTES = 65_536
+"""The longest packet that TCP gives to a queue on its own host (GSO): it is cut into segments behind the queue."""
 ROUNDING_NS = 1
 """The kernel cuts the sending time of a packet to whole ns."""
 ALWAYS_NS = -(1 << 60)
@@ -128,7 +130,8 @@ class CellCapacity:
             shape = self.shapes[hop.link, hop.direction][0][1]
             header = shape.header_bytes
             counted = int(ip_bytes[1:].sum()) + header * count
-            if (bound := most.of_rate(hop, behind, int(ip_bytes[0]) + header)) is not None:
+            at_once = GSO_BYTES if self._proxied(flow, route[:place]) else 0
+            if (bound := most.of_rate(hop, behind, int(ip_bytes[0]) + header, at_once)) is not None:
                 found.append((counted, bound))
             if isinstance(shape.policer, Policer) and (bound := most.of_policer(hop, route[place:], shape.policer)):
                 found.append((counted, bound))
@@ -137,6 +140,14 @@ class CellCapacity:
                 bound = most.of_opportunities(hop, behind, shape.opportunities)
                 found += [] if bound is None else [(counted + more, bound)]
         return found
+
+    def _proxied(self, flow: Flow, before: Sequence[DirectedLink]) -> bool:
+        """True if the node behind these links sends packets of its own TCP."""
+        node, links = flow.sender, {link.name: link for link in self.cell.links}
+        for hop in before:
+            node = links[hop.link].b if hop.direction == "forward" else links[hop.link].a
+        agent = agents_of(self.cell).get(node)
+        return agent is not None and agent.kind == "itcp-proxy"
 
     def of(self, hop: DirectedLink) -> list[LinkImpairment]:
         """What a direction of a link does to packets, at any time."""
@@ -185,8 +196,10 @@ class _Window:
     to_ns: int
     count: int
 
-    def of_rate(self, hop: DirectedLink, behind: Sequence[DirectedLink], first_bytes: int) -> Bound | None:
-        """Of a link's rate; None if it has none all the time."""
+    def of_rate(
+        self, hop: DirectedLink, behind: Sequence[DirectedLink], first_bytes: int, at_once: int = 0
+    ) -> Bound | None:
+        """Of a link's rate; None if it has none all the time. at_once: bytes that pass it as one packet."""
         every = self.of_cell.of(hop)
         if any(shape.rate_bit_s is None for shape in every):
             return None
@@ -196,6 +209,7 @@ class _Window:
         # the bucket has paid for the first packet
         rest = bucket if overtaken else max(0.0, bucket - first_bytes)
         rest += packet if overtaken and not bucket else 0.0
+        rest += at_once
         return self._bound(hop, behind, rest, max(bucket, packet), None)
 
     def of_policer(self, hop: DirectedLink, behind: Sequence[DirectedLink], policer: Policer) -> Bound | None:

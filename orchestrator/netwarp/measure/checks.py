@@ -108,6 +108,10 @@ ENDED_EARLY = ("gave_up", "peer_closed", "peer_aborted")
 """Of a program: it ended at the instant of its summary, before its stop."""
 
 
+ENDING_NS = 100_000
+"""In which a program that is told to end (SIGTERM, at the end of the cell) reads no more and writes its summary."""
+
+
 def payload_check(
     flow: Flow,
     delivery: Delivery | None,
@@ -143,8 +147,8 @@ def payload_check(
     # a sender that receives too stops reading when it stops sending, at some moment of that instant
     stop_ns = None if summary.arrived is None else flow.stop_ns
     # what comes after the end of the connection meets no socket
-    if summary.reason in (ENDED_EARLY if summary.arrived else ENDED_EARLY[:1]):
-        ended_ns = summary.t_ns - t0_monotonic_ns
+    if summary.reason in ("terminated", *(ENDED_EARLY if summary.arrived else ENDED_EARLY[:1])):
+        ended_ns = summary.t_ns - t0_monotonic_ns - (ENDING_NS if summary.reason == "terminated" else 0)
         stop_ns = ended_ns if stop_ns is None else min(stop_ns, ended_ns)
     if gone_ns is not None:
         stop_ns = gone_ns if stop_ns is None else min(stop_ns, gone_ns)

@@ -208,7 +208,7 @@ def flow_numbers(files: CellFiles, seen: FlowSeen, capacity: float | None) -> Nu
         return numbers
     if seen.protocol == "tcp" and own(flow):
         window = _peer_window(seen)
-        ports = {row.packet.sport for row in seen.sender.data if row.packet.flags & SYN}
+        ports = {(row.packet.sport, row.packet.seq) for row in seen.sender.data if row.packet.flags & SYN}
         if any(row.packet.payload_bytes for row in seen.sender.data) and len(ports) < 2:
             numbers["peer_window_bytes"] = window
     numbers |= _faults(files, seen)

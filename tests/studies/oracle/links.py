@@ -145,13 +145,14 @@ def in_windows(
             continue
         again = [(row.packet.t, int(row.repeats)) for row in flow.sender.data]
         found[flow.name, "retransmitted_packets"] = [float(each) for each in _bins(again, length, bins)]
-        if flow.first is None or flow in sized:
+        first = next((row.packet.t for row in rows if row.new_bytes > 0), None)  # also behind the flow's stop
+        if first is None or flow in sized:
             continue
         rates[flow.name] = [
             each * 8 * S / length for each in _bins([(row.packet.t, row.new_bytes) for row in rows], length, bins)
         ]
         end = duration if flow.end is None else flow.end
-        runs[flow.name] = [flow.first <= n * length and (n + 1) * length <= end for n in range(bins)]
+        runs[flow.name] = [first <= n * length and (n + 1) * length <= end for n in range(bins)]
         found[flow.name, "goodput_bit_s"] = [*rates[flow.name]]
     totals = [sum(each[n] for each in rates.values()) for n in range(bins)]
     for name, mine in rates.items():

@@ -283,3 +283,16 @@ def test_a_packet_of_an_agent_did_not_cross_the_links_before_it() -> None:
         capacity = CellCapacity(cell_of(spec), None)
         (check,) = capacity.checks(capacity.cell.flows[0], arrivals)
         assert check.ok is right, check.detail
+
+
+def test_segments_of_a_proxy_leave_its_own_link_together() -> None:
+    """Its TCP gives the queue of its own router packets of several segments (GSO), which are cut behind the queue."""
+    hops = [Hop(100_000_000, 0, 0, 10_000_000, 0, 50), Hop(40_000_000, 0, 0, 10_000_000, 0, 50)]
+    text = toml_of(hops, 0)
+    proxy = text.replace('[node.r1]\nkind = "router"', '[node.r1]\nkind = "router"\nagent = "itcp-proxy"')
+    pairs = np.repeat(np.arange(20), 2) * 600_000
+    arrivals = Arrivals(pairs, np.full(40, 1500), np.zeros(40, dtype=np.int64))
+    for spec, right in ((text, False), (proxy, True)):
+        capacity = CellCapacity(cell_of(spec), None)
+        (check,) = capacity.checks(capacity.cell.flows[0], arrivals)
+        assert check.ok is right, check.detail

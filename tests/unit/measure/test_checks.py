@@ -249,7 +249,7 @@ def test_bytes_handed_over_equal_bytes_sent(name: str, tmp_path: Path) -> None:
 def test_what_comes_for_an_address_that_is_removed_need_not_be_read(read: int, gone_ns: int | None, ok: bool) -> None:
     """A host does not take packets for an address that it has no more, though they arrive."""
     flow = make_cell("tcp").flows[0]
-    summary: Any = Summary(t_ns=99, reason="terminated", status=0, unique_bytes=read)
+    summary: Any = Summary(t_ns=S, reason="terminated", status=0, unique_bytes=read)
     delivery: Any = SimpleNamespace(payload_bytes=np.array([100, 100, 100]), delivery_ns=np.array([10, 20, 30]))
     checks = {each.check: each.ok for each in payload_check(flow, delivery, 300, [summary], 0, gone_ns)}
     assert checks[f"payload {flow.name}"] is ok
@@ -269,6 +269,18 @@ def test_what_is_given_up_or_not_waited_for_need_not_have_been_sent(option: str 
         summary: Any = Summary(t_ns=99, reason="total", status=0, sent_bytes=taken_bytes)
         (check,) = sent_check(flow, sender, [Options("graceful"), summary])
         assert check.ok is right, (option, taken_bytes)
+
+
+def test_what_comes_behind_the_end_of_a_receiver_need_not_be_read() -> None:
+    """It is told to end two seconds behind the cell's duration; the kernel of a bare sender may go on."""
+    (flow,) = make_cell("sctp").flows
+    delivery: Any = SimpleNamespace(
+        payload_bytes=np.array([100, 100, 100]), delivery_ns=np.array([10, S - 1000, 2 * S])
+    )
+    for read, ok in ((300, True), (200, True), (100, True), (0, False), (400, False)):
+        summary: Any = Summary(t_ns=S, reason="terminated", status=0, unique_bytes=read)
+        checks = {each.check: each.ok for each in payload_check(flow, delivery, 300, [summary], 0)}
+        assert checks[f"payload {flow.name}"] is ok, read
 
 
 @pytest.mark.parametrize("unordered", [True, False])
