@@ -125,6 +125,7 @@ def _limits(connection: Connection) -> Iterator[tuple[str, bool]]:
         "congestion_window": "its congestion window",
         "loss": "losses",
         "path": "the path's rate",
+        "nagle": "Nagle's algorithm beside delayed acknowledgements",
     }
     shares = sorted(((totals.get(f"{name}_limited_ratio", 0.0), by) for name, by in causes.items()), reverse=True)
     text = ", ".join(
@@ -412,7 +413,10 @@ def tcp_causes(connection: Connection) -> Iterator[str]:
         )
     quiet_s = connection.facts["duration_s"]
     if connection.facts["handshake_seen"] and quiet_s >= SILENT_S and _without_data(connection):
-        yield f"the capture has no data of either end in the {in_short(quiet_s, 's')} from the handshake on"
+        yield (
+            f"the capture has no data of either end in the {in_short(quiet_s, 's')} from the handshake on: none was "
+            "sent, or none came here, as behind a path-MTU black hole"
+        )
     if (count := int(totals.get("unanswered_keep_alives") or 0)) >= KEEP_ALIVES:
         end = int(totals["unanswered_keep_alives_by"])
         reset = any(event["what"] == "rst" and event["direction"] == end for event in connection.events)

@@ -175,6 +175,10 @@ def test_nagle_beside_delayed_acknowledgements() -> None:
         text for text in file.findings if text.startswith("Nagle's algorithm beside delayed acknowledgements: 49")
     ]
     assert "put off by 41 ms" in told
+    totals = file.connections[0].totals
+    assert totals["unknown_limit_ratio"] < 0.02
+    assert totals["nagle_limited_ratio"] == pytest.approx(totals["nagle_wait_s"] / totals["limits_s"], abs=0.02)
+    assert any("by Nagle's algorithm beside delayed acknowledgements for 44 %" in text for text in file.findings)
     assert told in explained.network
 
 
@@ -185,5 +189,8 @@ def test_a_black_hole_of_full_segments() -> None:
     assert told in explained.network
     assert file.connections[0].totals["initial_window_packets"] == 10
     at_b, (explained,) = case("pmtu-b")
-    assert at_b.findings == ("the capture has no data of either end in the 61 s from the handshake on",)
+    (told,) = at_b.findings
+    assert told.startswith("the capture has no data of either end in the 61 s from the handshake on: none was sent, or")
+    assert told.endswith("as behind a path-MTU black hole")
+    assert told in explained.network
     assert "closed in order" not in story(explained)

@@ -17,9 +17,10 @@ from ..time_spans import bin_s, binned_bit_s
 from .bytes_in_flight import idle_gaps, in_flight, rounds
 from .columns import SACK_PERMITTED, TIMESTAMP, DirectionColumns, direction_columns
 from .direction import Direction, Total
+from .nagle import nagle_waits
 from .retransmission import RetransmissionCause
 from .rtt import capture_positions, handshake_ns
-from .waits import large_segments_lost, nagle_waits, pauses, unanswered_keep_alives
+from .waits import large_segments_lost, pauses, unanswered_keep_alives
 
 NO_SHIFT = 255
 TRUNCATED = 1  # Bit of packets[marks]

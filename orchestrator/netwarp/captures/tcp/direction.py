@@ -17,6 +17,7 @@ from .ack_information import Reports, Windows, probes_of, reports_of, windows_of
 from .bytes_in_flight import first_flight
 from .columns import TIMESTAMP, DirectionColumns, before_each
 from .limits import LIMITED, Limit, Sender, echo_ns, limits_of
+from .nagle import nagle_waits, with_nagle
 from .retransmission import Arrivals, RetransmissionCause, Retransmissions, arrivals_of, retransmissions_of
 from .rtt import CapturePosition, Samples, by_sequence, by_timestamps, reaction_ns, smallest
 
@@ -152,7 +153,8 @@ class Direction:
         near_ns = min(position.near_ns, echo)
         sender = Sender(self.shift, self.mss - stamps, near_ns, base_ns, position.is_near)
         again = np.flatnonzero(repairs & (self.data.payload_bytes > 0))
-        return limits_of(self.data, self.acks, self.rtt, again, needless, sender)
+        found = limits_of(self.data, self.acks, self.rtt, again, needless, sender)
+        return with_nagle(*found, nagle_waits(self))
 
     def _limited(self) -> dict[str, Total]:
         """The share of the time that each Limit took, and the time."""

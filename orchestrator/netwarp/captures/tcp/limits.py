@@ -37,13 +37,14 @@ class Limit(enum.IntEnum):
     CONGESTION_WINDOW = 4
     LOSS = 5
     PATH = 6
+    NAGLE = 7
 
 
 # Names of the totals; application_limited_ratio includes IDLE
 LIMITED = {
     limit: f"{limit.name.lower()}_limited_ratio" for limit in Limit if limit not in (Limit.UNKNOWN, Limit.IDLE)
 } | {Limit.UNKNOWN: "unknown_limit_ratio"}
-_UNSENT = 7  # More was to be sent than was, but the sender did not answer acknowledgements: pacing, or its own queue
+_UNSENT = 8  # More was to be sent than was, but the sender did not answer acknowledgements: pacing, or its own queue
 _NEVER = np.iinfo(np.int64).max // 2
 
 
