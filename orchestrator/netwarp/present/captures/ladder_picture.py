@@ -51,11 +51,17 @@ def ladder_lines(ladder: Ladder) -> Iterator[Line]:
     times = row_times(ladder)
     wide = max(map(letters, times), default=0)
     if len(ladder.lanes) > 1:
-        numbers = "  ".join(str(number).center(length + 2) for number in range(1, len(ladder.lanes) + 1))
+        numbers = "  ".join(_above_lane(number, length + 2) for number in range(1, len(ladder.lanes) + 1))
         yield Line(f"  {' ' * wide}  {numbers}")
     for row, time in zip(ladder.rows, times, strict=True):
         lanes = "  ".join(_cell(row, lane, length) for lane in range(len(ladder.lanes)))
         yield Line(f"  {' ' * (wide - letters(time))}{time}  {lanes}  ", row.text)
+
+
+def _above_lane(number: int, width: int) -> str:
+    """A lane's number in the middle of its width."""
+    before = (width - letters(str(number))) // 2
+    return f"{' ' * before}{number}{' ' * (width - before - letters(str(number)))}"
 
 
 def _cell(row: LadderRow, lane: int, length: int) -> str:
