@@ -137,6 +137,21 @@ def test_no_nagle(tmp_path: Path, delay_ms: float, at_once: bool) -> None:
     assert not [text for text in found(tmp_path, small_messages(delay_ms, at_once=at_once)).findings if "Nagle" in text]
 
 
+@pytest.mark.parametrize("flags", ["FA", "F"])
+@pytest.mark.parametrize("before", [0, 3])
+def test_a_fin_that_nobody_acknowledges_is_no_large_segment(tmp_path: Path, flags: str, before: int) -> None:
+    story, at, following = Story().handshake(), 60.0, 1
+    for _ in range(before):
+        story.data(at, following).ack(at + 40, following + MSS)
+        following, at = following + MSS, at + 50
+    for number in range(6):
+        story.data(at, following, 0, flags=flags)
+        at += 250 * 2**number
+    file = found(tmp_path, story)
+    assert file.connections[0].totals["timeouts"] == 5
+    assert not [text for text in file.findings if "black hole" in text and "none of" in text]
+
+
 def full_segments_lost(*, small_pass: bool, before: int, draw: random.Random) -> Story:
     """Full segments vanish from some time on; small ones pass, or there are none."""
     story, at, following = Story().handshake(), 60.0, 1

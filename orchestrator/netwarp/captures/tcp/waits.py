@@ -52,6 +52,8 @@ def large_segments_lost(direction: Direction) -> LargeSegmentsLost | None:
     longest = int(np.flatnonzero(timeouts)[np.argmax(again.series[timeouts])])
     una = int(data.seq[again.segment[longest]])
     sent = data.carries[(data.seq[data.carries] <= una) & (data.end[data.carries] > una)]
+    if not len(sent):  # a FIN was sent again
+        return None
     size = int(data.payload_bytes[sent].min())
     if size < LEAST_LARGE or size < 0.9 * int(data.payload_bytes[data.carries].max()):
         return None
