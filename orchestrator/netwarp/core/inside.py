@@ -19,6 +19,7 @@ from pathlib import Path, PosixPath
 from typing import IO, Any, NoReturn, Self
 
 from .errors import StoreError
+from .limits import limits
 
 FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 LISTING = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -219,6 +220,18 @@ class InsidePath(PosixPath):
         except BaseException:
             os.close(handle)
             raise
+
+    def read_bytes(self) -> bytes:
+        """The file's content. Raises OSError, StoreError: also of a file that is larger than the limit of one."""
+        with self.open("rb") as file:
+            if os.fstat(file.fileno()).st_size > limits().bytes:
+                raise StoreError(f"{self}: has {limits().beyond('bytes')}")
+            content: bytes = file.read()
+        return content
+
+    def read_text(self, encoding: str | None = None, errors: str | None = None) -> str:
+        """The same as text."""
+        return io.TextIOWrapper(io.BytesIO(self.read_bytes()), encoding, errors).read()
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
         """Its status. Raises OSError; StoreError: it is a link, and its target is asked for."""

@@ -96,7 +96,8 @@ def _files(directory: Path) -> Iterator[tuple[str, bytes | None]]:
             if mode is None:
                 yield name, None
             elif stat.S_ISREG(mode):
-                yield name, root.joinpath(*parts).read_bytes()
+                with root.joinpath(*parts).open("rb") as file:  # of a cell that ran here, of any size
+                    yield name, file.read()
     except OSError as error:
         raise StoreError(f"{directory}: cannot be packed: {error}") from error
 

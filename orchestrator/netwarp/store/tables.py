@@ -8,6 +8,7 @@ import csv
 from collections.abc import Collection, Iterator
 from functools import cached_property
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
@@ -18,6 +19,7 @@ from ..experiment.problems import nearest
 from .run_dir import RunDir, read_json
 
 TableRow = dict[str, str | float | None]
+MOST_LINE = 1 << 20
 INTEGERS = frozenset(("absent", "bytes", "cells", "repetition", "repetitions", "seed", "without_value"))
 NUMBERS = INTEGERS | {"ci95_high", "ci95_low", "number", "t_s", "value", "virtual_s", "worst"}
 """Columns of numbers, in every table that has them (docs/formats.md)."""
@@ -91,11 +93,19 @@ def each_row(path: Path) -> Iterator[dict[str, str]]:
     """As `read_rows`, one row at a time: measurements.csv of many cells has millions."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            yield from csv.DictReader(file)
+            yield from csv.DictReader(_lines(file))
     except FileNotFoundError:
         return
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise StoreError(f"{path}: cannot be read: {error}") from error
+
+
+def _lines(file: IO[str]) -> Iterator[str]:
+    """Its lines. Raises csv.Error: one is longer than any of a table, and might fill all memory."""
+    while line := file.readline(MOST_LINE):
+        if len(line) == MOST_LINE:
+            raise csv.Error(f"a line of more than {MOST_LINE} characters")
+        yield line
 
 
 def number(text: str | None) -> float | None:

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from netwarp.core.errors import StoreError
 from netwarp.core.inside import InsidePath
+from netwarp.core.limits import raised
+from netwarp.store.tables import read_rows
 
 Use = Callable[[InsidePath, InsidePath], object]
 """(the path that is used, another one in the same directory)."""
@@ -228,3 +230,24 @@ def test_a_name_that_is_not_utf_8_is_refused(lists: str, scene: Scene) -> None:
     assert str(got.value).isprintable()
     inner.remove_tree()
     assert not inner.exists()
+
+
+@pytest.mark.parametrize("read", ["read_bytes", "read_text"])
+def test_a_file_that_takes_no_room_does_not_fill_the_memory(read: str, scene: Scene) -> None:
+    """A sparse file of terabytes."""
+    path = scene.run / "sparse"
+    path.touch()
+    os.truncate(path, 1 << 42)
+    with pytest.raises(StoreError, match=r"sparse: has more than 1 GiB; .*--limit bytes="):
+        getattr(path, read)()
+    with raised(["bytes=1 kB"]):
+        (scene.run / "small").write_text("\u00e4\n")
+        assert getattr(scene.run / "small", read)() in ("\u00e4\n", "\u00e4\n".encode())
+
+
+def test_a_line_of_a_table_is_not_read_without_end(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    assert read_rows(tmp_path / "x.csv") == [{"a": "1", "b": "2"}]
+    os.truncate(tmp_path / "x.csv", 1 << 42)
+    with pytest.raises(StoreError, match="a line of more than"):
+        read_rows(tmp_path / "x.csv")
