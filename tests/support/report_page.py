@@ -22,7 +22,7 @@ def open_cell(page: Page, row: int) -> None:
     while (there := page.evaluate("document.querySelectorAll('#cell-table tbody tr').length")) < row:
         page.evaluate(f"{last}.scrollIntoView({{behavior: 'instant'}})")
         page.wait(f"document.querySelectorAll('#cell-table tbody tr').length > {there}")
-    page.click(f"#cell-table tbody tr:nth-child({row}) td:nth-child(3)")
+    page.click(f"#cell-table tbody tr:nth-child({row}) td:nth-child(2)")
     page.wait(WHOLE_CELL)
 
 

@@ -27,9 +27,8 @@
     const [name, symbol, kind] = outcome(row);
     const id = list.ids[row], number = String(row + 1);
     return h("tr", { class: !opens(row) && "cells-missing", title: id },
-      h("th", { scope: "row" }, opens(row)
-        ? h("a", { href: "#cell=" + encodeURIComponent(id), "aria-label": `Cell ${number}: ${list.labels[row]}` }, number) : number,
-        h("span", { class: "cells-label" }, list.labels[row])),
+      h("th", { scope: "row", "data-label": list.labels[row] }, opens(row)
+        ? h("a", { href: "#cell=" + encodeURIComponent(id), "aria-label": `Cell ${number}: ${list.labels[row]}` }, number) : number),
       h("td", {}, h("span", { class: "badge " + kind, title: list.reasons[row] },
         h("span", { "aria-hidden": "true" }, symbol), " ", h("span", { class: "cells-word" }, name))),
       list.columns.slice(0, list.shown).map((column, i) => h("td", { class: column.number ? "n" : "cells-level" }, field(row, i)[0] || "–")));
