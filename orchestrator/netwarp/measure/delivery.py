@@ -55,7 +55,7 @@ def delivered(receiver: FlowPackets, protocol: str) -> Delivery:
     if protocol == "mptcp":
         segments, acks = accepted_segments(receiver, protocol), _data_acks(receiver)
         parts = [
-            _mptcp(*(rows[np.isin(rows["flow"], flows)] for rows in (segments, acks)), _first_number(receiver, flows))
+            _mptcp(_of_flows(segments, flows), _of_flows(acks, flows), _first_number(receiver, flows))
             for flows in _connections(receiver)
         ]
     elif protocol == "sctp":
@@ -69,6 +69,10 @@ def delivered(receiver: FlowPackets, protocol: str) -> Delivery:
         for field in dataclasses.fields(Delivery)
     )
     return Delivery(arrival - receiver.t0_realtime_ns, delivery - receiver.t0_realtime_ns, payload, stream)
+
+
+def _of_flows(rows: Rows, flows: Sequence[int]) -> Rows:
+    return rows[np.isin(rows["flow"], flows)]
 
 
 def _tcp(segments: Rows) -> Delivery:

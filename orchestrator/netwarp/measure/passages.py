@@ -224,7 +224,10 @@ class PassageReader:
         nothing = np.zeros(len(hop.packet_s))
         idle_s = sum((delay_without_queue_s(each, hop.packet_s, hop.packet_bytes) for each in over_links), nothing)
         at_once_s = sum((sent_at_once_s(each, hop.packet_s, hop.packet_bytes) for each in over_links), nothing)
-        delay_s = hop.packet_delay_s - idle_s
+        took_s = hop.packet_delay_s
+        if any(self._held.get((each.link, each.direction)) for each in hops):
+            took_s = first_of_equal_ones(near["fingerprint"], hop.packet_s, took_s)
+        delay_s = took_s - idle_s
         # a token bucket that is full sends a packet in no time
         delay_s += np.clip(np.nan_to_num(-delay_s), 0.0, at_once_s)
         came = np.flatnonzero(~np.isnan(delay_s))
@@ -237,7 +240,7 @@ class PassageReader:
             t_s=hop.packet_s,
             delay_s=delay_s,
             ip_bytes=hop.packet_bytes,
-            arrived_s=hop.packet_s + hop.packet_delay_s,
+            arrived_s=hop.packet_s + took_s,
             codepoint=self._codepoints(before, hop.packet_row),
             waiting=np.isnan(delay_s) & behind,
         )
@@ -290,6 +293,23 @@ class PassageReader:
         if flow.program is None:
             return np.isin(rows["packet"], table["packet"][table["destination_port"] == flow.port])
         return np.isin(rows["packet"], table["packet"][np.isin(table["destination_port"], [*self._ports])], invert=True)
+
+
+def first_of_equal_ones(fingerprint: Ints, came_s: Floats, took_s: Floats) -> Floats:
+    """The times that packets took where the links still hold some at the end: if the last one that came equals one that
+    was sent before it and did not come, that one came, and the later one may wait.
+    """
+    there = np.flatnonzero(~np.isnan(took_s))
+    if not len(there):
+        return took_s
+    last = int(there[-1])
+    missing = np.flatnonzero((fingerprint[:last] == fingerprint[last]) & np.isnan(took_s[:last]))
+    if not len(missing):
+        return took_s
+    found = took_s.copy()
+    found[missing[-1]] = came_s[last] + took_s[last] - came_s[missing[-1]]
+    found[last] = np.nan
+    return found
 
 
 Shapes = Sequence[tuple[int, LinkImpairment]]

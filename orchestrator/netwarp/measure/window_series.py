@@ -46,10 +46,10 @@ def _series(
     known = goodput_known(flows.values())
     for name, flow in flows.items():
         if flow.datagrams is not None:
-            arrived = flow.datagrams.arrived
-            place, new = arrived.t_ns // asked.window_ns, np.where(arrived.first, arrived.payload_bytes, 0)
+            got = flow.datagrams.arrived
+            place, new = got.t_ns // asked.window_ns, np.where(got.first, got.payload_bytes, 0)
             yield name, "goodput_bit_s", _rounded(_sums(place, new, bins) * 8 / length_s, 3)
-            yield name, "throughput_bit_s", _rounded(_sums(place, arrived.ip_bytes, bins) * 8 / length_s, 3)
+            yield name, "throughput_bit_s", _rounded(_sums(place, got.ip_bytes, bins) * 8 / length_s, 3)
             yield from ((name, *each) for each in _passed(over_paths[name], bins, asked.window_ns))
         if flow.receiver is None:
             continue
