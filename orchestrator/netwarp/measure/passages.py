@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -147,7 +147,7 @@ class PassageReader:
         for path in flow.paths:
             route = self._route(flow, path, back=False)
             ends = (flow.sender, path.sender_link), (flow.receiver, path.receiver_link)
-            found = self._passages(flow, path, route, *ends, back=False)
+            found = self._passages(flow, path, route, *ends, back=False, first=self._hides(route))
             whole += (self._of_those_held(each, (flow.name, path.name), route) for each in found)
         return joined(whole)
 
@@ -171,6 +171,21 @@ class PassageReader:
         """Of every flow and path, both ways, whose links hold packets at the end: its route, and when the packets came
         that may wait.
         """
+        return self._those_that_wait(self._hides)
+
+    @functools.cached_property
+    def _seen_to_wait(self) -> dict[tuple[str, str], tuple[Sequence[DirectedLink], Floats]]:
+        """The same, if of equal packets the later ones came."""
+        return self._those_that_wait(lambda _: False)
+
+    def _hides(self, hops: Sequence[DirectedLink]) -> bool:
+        """True if links hold more packets at the end than are seen to wait: then an earlier one of equal ones came."""
+        held = sum(self._held.get((hop.link, hop.direction), 0) for hop in hops)
+        return held > 0 and held > sum(len(t_s) for way, t_s in self._seen_to_wait.values() if {*way} & {*hops})
+
+    def _those_that_wait(
+        self, first: Callable[[Sequence[DirectedLink]], bool]
+    ) -> dict[tuple[str, str], tuple[Sequence[DirectedLink], Floats]]:
         found: dict[tuple[str, str], tuple[Sequence[DirectedLink], Floats]] = {}
         ways = ((flow, path, back) for flow in self._cell.flows for path in flow.paths for back in (False, True))
         for flow, path, back in ways:
@@ -178,7 +193,7 @@ class PassageReader:
             if any(self._held.get((hop.link, hop.direction)) for hop in route):
                 ends = (flow.sender, path.sender_link), (flow.receiver, path.receiver_link)
                 here, there = reversed(ends) if back else ends
-                for each in self._passages(flow, path, route, here, there, back=back):
+                for each in self._passages(flow, path, route, here, there, back=back, first=first(route)):
                     found[flow.name + (BACK if back else ""), path.name] = route, each.t_s[each.waiting]
         return found
 
@@ -189,7 +204,8 @@ class PassageReader:
         for flow, path, back in ways:
             for crossing in self._crossings(flow, path, back):
                 if f"{crossing.hop.link}.{crossing.hop.direction}" == direction:
-                    parts += self._passages(flow, path, (crossing.hop,), crossing.before, crossing.after, back=back)
+                    hops, ends = (crossing.hop,), (crossing.before, crossing.after)
+                    parts += self._passages(flow, path, hops, *ends, back=back, first=self._hides(hops))
         link, _, side = direction.rpartition(".")
         whole = joined(parts)
         return whole.holding(self._held.get((link, side), 0)) if self._held else whole
@@ -211,6 +227,7 @@ class PassageReader:
         after: tuple[str, str],
         *,
         back: bool,
+        first: bool = False,
     ) -> Iterator[Passages]:
         near, far = (self._rows(end, flow, path, back) for end in (before, after))
         if near is None or far is None or not hops:
@@ -225,7 +242,7 @@ class PassageReader:
         idle_s = sum((delay_without_queue_s(each, hop.packet_s, hop.packet_bytes) for each in over_links), nothing)
         at_once_s = sum((sent_at_once_s(each, hop.packet_s, hop.packet_bytes) for each in over_links), nothing)
         took_s = hop.packet_delay_s
-        if any(self._held.get((each.link, each.direction)) for each in hops):
+        if first:
             took_s = first_of_equal_ones(near["fingerprint"], hop.packet_s, took_s)
         delay_s = took_s - idle_s
         # a token bucket that is full sends a packet in no time
