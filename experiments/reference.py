@@ -3,9 +3,11 @@
     .venv/bin/python experiments/reference.py RUN...      keep each run in results/reference/NAME and write the texts
     .venv/bin/python experiments/reference.py             write every README and docs/verdicts.md from what is kept
 
-Kept are the run as a bundle (plan, tables, hashes of its captures: `netwarp archive verify
-results/reference/NAME/run.tar.xz` runs its cells again), its claims, its figures as SVG, and what it was made with.
-experiments/NAME/answer.md is the answer at length, a template over claims as `[summary]` of claims.toml is.
+    .venv/bin/python experiments/reference.py --judge RUN...   the same of runs whose cells come from what is kept
+
+RUN is run.tar.xz unpacked, where claims alone have changed. Where a few cells are new, it is put together by `netwarp
+archive merge --spec NAME --no-report --out RUN UNPACKED NEW...`, which ends before the tables over time, whose series
+no bundle has; --judge writes the others, and takes those from the bundle.
 """
 
 from __future__ import annotations
@@ -29,12 +31,15 @@ from netwarp.core.numbers import fixed, readable
 from netwarp.core.outputs import Claim
 from netwarp.core.units import counted
 from netwarp.engine.bundles import bundle
-from netwarp.engine.run_directory import open_run
+from netwarp.engine.later_outputs import later_outputs, texts_of
+from netwarp.engine.run_directory import collect, open_run
 from netwarp.experiment import Spec, load_spec
 from netwarp.plan.types import Outputs
 from netwarp.present.claim_blocks import Statement, statements_of
-from netwarp.present.conclusions import CLASSES, ClaimGrid, answer, claim_grid, filled, verdict_words
-from netwarp.present.style import VERDICTS, verdict_shown
+from netwarp.present.conclusions import CLASSES, ClaimGrid, answer, claim_grid, filled, sentences, verdict_words
+from netwarp.present.style import IN_PART, VERDICTS, verdict_shown
+from netwarp.results.write import write_tables
+from netwarp.store.plan_file import keep_texts, write_outputs
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "results" / "reference"
@@ -51,6 +56,8 @@ TABLES = {
                 "needless_sctp"),
 }  # fmt: skip
 """Tables of a run that its README shows, besides its claims."""
+SENTENCES = ("holds", IN_PART, "does not hold")
+"""Verdicts on sentences that docs/verdicts.md has a row for; the others are undecided, or not tested."""
 MOST_COLUMNS = 6
 """Of a table: one with more stands in parts, below each other."""
 IN_EACH_FIELD = ("rows",)
@@ -92,13 +99,30 @@ def keep(path: Path) -> str:
     return name
 
 
+def judge(path: Path) -> None:
+    """Write the tables of a run by today's claims; most of its cells, or all, come from the bundle that is kept."""
+    run = open_run(path)
+    later = later_outputs(run.plan, run.manifest, run.plan.name)
+    over_time = {f"tables/{output.name}.csv" for output in (*later.plan.time_series, *later.plan.event_tables)}
+    (path / "tables").mkdir(exist_ok=True)
+    with tarfile.open(REFERENCE / run.plan.name / "run.tar.xz", "r:xz") as archive:
+        for entry in archive:
+            if entry.name in over_time:
+                (path / entry.name).write_bytes(archive.extractfile(entry).read())  # type: ignore[union-attr]
+    write_tables(collect(later.plan, run.directory), path / "tables")
+    keep_texts(run.directory, texts_of(later.spec))
+    write_outputs(run.directory, later.plan)
+
+
 def _write(path: Path, place: Path) -> None:
     """Write what is kept of a run."""
     run = open_run(path)
     (place / "figures").mkdir(parents=True)
     bundle(path, place / "run.tar.xz")
     shutil.copy(path / "tables" / "claims.csv", place / "claims.csv")
-    for figure in sorted((path / "report" / "figures").glob("*.svg")):
+    drawn = path / "report" / "figures"
+    # a bundle that is judged again has no report: what it draws has not changed
+    for figure in sorted((drawn if drawn.exists() else REFERENCE / run.plan.name / "figures").glob("*.svg")):
         shutil.copy(figure, place / "figures" / figure.name)
     for table in TABLES.get(run.plan.name, ()):
         (place / "tables").mkdir(exist_ok=True)
@@ -310,12 +334,27 @@ def _wrapped(text: str) -> list[str]:
 
 
 def _counts(claims: Sequence[Statement]) -> list[str]:
-    """A line for each class: how many claims, and their verdicts."""
-    lines = []
+    """A line for the paper's sentences, one for each class: how many claims, and their verdicts; and of those that were
+    amended after a run both verdicts, where they differ.
+    """
+    said = sentences(claims)
+    lines = [
+        f"- {counted(sum(said.values()), 'sentence of the paper', 'sentences of the paper')}: {verdict_words(said)}"
+    ]
+    lines = lines if said else []
     for name, words in CLASSES.items():
         verdicts = Counter(claim.shown for claim in claims if claim.claim_class == name)
         if verdicts:
             lines.append(f"- {counted(sum(verdicts.values()), *words)}: {verdict_words(verdicts)}")
+    amended = [claim for claim in claims if claim.first]
+    turned = [claim for claim in amended if claim.first != claim.measured_verdict]
+    if amended:
+        both = [
+            f"{claim.id} ({verdict_shown(claim.first)}, now {verdict_shown(claim.measured_verdict)})"
+            for claim in turned
+        ]
+        alike = f"{len(amended) - len(turned)} of {len(amended)} amended claims have the first rule's verdict"
+        lines.append(f"- {alike}{'; by it and now' if both else ''}{': ' if both else ''}{', '.join(both)}")
     return lines
 
 
@@ -335,13 +374,34 @@ def verdicts_page() -> str:
     for name in of_papers():
         plan, claims, system = kept(name)
         own = [claim for claim in claims if claim.claim_class == "conclusion"]
+        said = sentences(claims)
         counts = Counter(claim.shown for claim in own)
         settings = {column.name for column in plan.columns}
         then = [value.verdict for claim in own for value in claim.own.values if value.name in settings]
         shown = [str(counts[verdict] or "") for verdict in VERDICTS]
-        columns.append([name, "---", str(len(own)), *shown, f"{then.count('holds')} of {len(then)}"])
+        in_words = [str(said[verdict] or "") for verdict in SENTENCES]
+        columns.append(
+            [
+                name,
+                "---",
+                str(sum(said.values())),
+                *in_words,
+                str(len(own)),
+                *shown,
+                f"{then.count('holds')} of {len(then)}",
+            ]
+        )
         answers += _wrapped(f"- **{name}**. {answer(plan, claims, system)}")
-    heads = ["", "---", "conclusions", *map(verdict_shown, VERDICTS), "hold with the settings of then"]
+    of_sentences = [f"of them {verdict_shown(verdict)}" for verdict in SENTENCES]
+    heads = [
+        "",
+        "---",
+        "sentences that conclude",
+        *of_sentences,
+        "conclusions (tests of them)",
+        *map(verdict_shown, VERDICTS),
+        "hold with the settings of then",
+    ]
     rows = [f"| {' | '.join(row)} |" for row in zip(heads, *columns, strict=True)]
     return "\n".join([*rows, "", *answers])
 
@@ -386,8 +446,11 @@ def write(path: Path, generated: str) -> None:
 
 
 if __name__ == "__main__":
-    for run_dir in sys.argv[1:]:
-        keep(Path(run_dir))
+    anew = sys.argv[1:2] == ["--judge"]
+    for run_dir in map(Path, sys.argv[2 if anew else 1 :]):
+        if anew:
+            judge(run_dir)
+        keep(run_dir)
     for reference in sorted(REFERENCE.iterdir()):
         write(ROOT / "experiments" / reference.name / "README.md", numbers(reference.name))
     write(ROOT / "docs" / "verdicts.md", verdicts_page())

@@ -52,8 +52,9 @@ ClaimClock = Literal["any", "wall"]
 ClaimClass = Literal["conclusion", "number", "cause", "own"]
 """Classes of claims: what the paper tells its reader, a number it prints, a "because" of it, or a check of our own."""
 Verdict = Literal[
-    "holds", "does not hold", "inconclusive", "its own source refutes it", "not testable here", "not tested"
-]
+    "holds", "weaker, same direction", "does not hold", "inconclusive", "its own source refutes it",
+    "not testable here", "not tested",
+]  # fmt: skip
 SourceKind = Literal["paper", "simulator", "other"]
 """Kind of a source: the paper that makes the claims, a simulator run again, or something else."""
 
@@ -225,6 +226,8 @@ class PublishedNumber(Frozen, frozen=True):
     at: Levels
     value: float
     printed: str
+    digit: float = 0.0
+    """The unit of the last digit that is printed; 0: the number is exact."""
 
 
 class Sentence(Frozen, frozen=True):
@@ -254,10 +257,14 @@ class Overlap(Frozen, frozen=True):
 
 
 class Amendment(Frozen, frozen=True):
-    """A change of a claim after its first run. date: 2026-11-22."""
+    """A change of a claim after its first run. date: 2026-11-22. tolerance: the claim's before it, if that is what
+    changed; kept_as: the claim that keeps the rule of before it.
+    """
 
     date: str
     reason: str
+    tolerance: float | None = None
+    kept_as: str = ""
 
 
 class Column(Frozen, frozen=True):
@@ -278,7 +285,8 @@ class Claim(Frozen, frozen=True):
     the same condition). reason: why a claim of kind `later` is not tested yet, or one of kind `untestable` never can
     be, or why one with clock "wall" cannot be in virtual time. condition: levels of `also` or of a column, under which
     the claim is tested instead of its own levels; claims that differ only in it have the same id. column: the name of
-    that column. word: the paper's word that gave the tolerance; overlap: with its opposite.
+    that column. readings: the other claims that take the same printed number by another formula. word: the paper's word
+    that gave the tolerance; overlap: with its opposite.
     """
 
     id: str
@@ -304,6 +312,7 @@ class Claim(Frozen, frozen=True):
     word: str = ""
     overlap: Overlap | None = None
     column: str = ""
+    readings: tuple[str, ...] = ()
     clock: ClaimClock = "any"
     combinations: tuple[int, ...] = ()
     """Of a claim about every schedule: the number of combinations of levels that fit each selector of `a` in the whole
@@ -314,6 +323,12 @@ class Claim(Frozen, frozen=True):
     def of_schedules(self) -> bool:
         """True if it is about every schedule of packets that fits, not about one combination of levels."""
         return any(ANY_LEVEL in levels for selector in self.a for levels in selector.values())
+
+    @property
+    def first_tolerance(self) -> float | None:
+        """The tolerance of before its first amendment that changed it; None: none did."""
+        made = sorted(self.amendments, key=lambda amendment: amendment.date)
+        return next((amendment.tolerance for amendment in made if amendment.tolerance is not None), None)
 
     @property
     def tested(self) -> bool:

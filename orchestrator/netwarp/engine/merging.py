@@ -134,7 +134,8 @@ def _parts_of(spec: Spec, sources: Sequence[Run]) -> tuple[str, ...]:
     """What the whole has: base and robustness; of optional experiments only those that a run was asked for."""
     if optional := [each.name for each in spec.experiments if each.optional]:
         filters = {text for source in sources for text in source.plan.filters}
-        return BASE, *(name for name in optional if f"only {name}" in filters)
+        of_both = (ROBUSTNESS,) if f"only {ROBUSTNESS}" in filters else ()
+        return BASE, *of_both, *(name for name in optional if f"only {name}" in filters)
     return (BASE, ROBUSTNESS) if any(factor.unstated for factor in spec.factors.values()) else ()
 
 
@@ -302,8 +303,8 @@ def _manifest(manifests: Sequence[Manifest], parts: bool) -> Manifest:
 
 
 def _what_runs(cell: Cell) -> bytes:
-    """A cell without the formulas of what is computed from it afterwards, which are a part of its id."""
-    return to_json(msgspec.structs.replace(cell, experiment="", parameters={}, metrics={}, metric_units={}))
+    """A cell without the names of its levels and the formulas of what is computed from it: both are parts of its id."""
+    return to_json(msgspec.structs.replace(cell, experiment="", factors={}, parameters={}, metrics={}, metric_units={}))
 
 
 def _take(source: RunDir, run: RunDir, cell_id: str, cell: Cell) -> None:

@@ -14,7 +14,7 @@ from .read_outputs import OutputReader
 from .toml_positions import LARGEST_FILE_BYTES
 
 REQUIRED = ("source", "metric", "value")
-FIXED = (*REQUIRED, "printed")
+FIXED = (*REQUIRED, "printed", "digit")
 """Columns that are no selector. All others are EXPERIMENT, `flow` and factors: empty where any will do."""
 SEVERAL = " | "
 """Between the levels that a number is for, where it is for several."""
@@ -65,10 +65,22 @@ class _Reader:
             value = math.nan
         if not math.isfinite(value):
             self._add(line, "value", f'"{row["value"][:40]}" is no number in the metric\'s unit; for example 0.123')
+        digit = self._digit(line, row.get("digit", ""))
         at = {column: self._levels(line, column, text) for column, text in row.items() if column not in FIXED and text}
         if len(self._problems) > before:
             return None
-        return PublishedNumber(row["source"], row["metric"], at, value, row.get("printed", ""))
+        return PublishedNumber(row["source"], row["metric"], at, value, row.get("printed", ""), digit)
+
+    def _digit(self, line: int, text: str) -> float:
+        """The unit of the last printed digit, 0 if the field is empty."""
+        try:
+            digit = float(text or 0)
+        except ValueError:
+            digit = math.nan
+        if not (math.isfinite(digit) and digit >= 0):
+            self._add(line, "digit", f'"{text[:40]}" is no unit of a last digit; for example 0.001')
+            return 0.0
+        return digit
 
     def _check_header(self, header: Sequence[str]) -> bool:
         before = len(self._problems)

@@ -48,11 +48,16 @@ NEEDS_EXPECTED = frozenset({"mean", "difference", *ALONE, *GAINS})
 _TEXT = Field("text", '"Table 5"')
 _OPEN = Field("open", '{ variant = "tcp" }')
 SENTENCE = {"ko": Field("text", '"TCP가 가장 우수하다."'), "en": Field("text", '"TCP performs best."')}
-AMENDMENT = {"date": Field("text", '"2026-11-22"'), "reason": Field("text", '"the paper says depends on"')}
+AMENDMENT = {
+    "date": Field("text", '"2026-11-22"'),
+    "reason": Field("text", '"the paper says depends on"'),
+    "was": Field("open", '0.05, or "C2e"'),
+}
 WORD = {
     "tolerance": Field("open", "0.143"),
     "source": Field("text", '"Table 6: 0.080 against 0.070"'),
     "overlaps": Field("name", '"better"'),
+    "amended": Field("open", '["scale"]'),
 }
 SOURCE = {
     "title": Field("text", '"Choi, Lee 2009"'),
@@ -80,6 +85,7 @@ CLAIM = {
     "clock": Field("choice", '"wall"', choices=("wall",)),
     "class": Field("choice", '"conclusion"', choices=CLASSES),
     "paper": Field("open", '{ ko = "TCP가 가장 우수하다.", en = "TCP performs best." }'),
+    "readings": Field("names", '["C34b", "C34c"]'),
     "amended": Field("open", '["words"] or [{ date = "2026-11-22", reason = "the paper says: depends on" }]'),
 }
 UNTESTED = ("later", "untestable")
@@ -119,6 +125,9 @@ class ClaimReader:
                 self._problems.add(
                     item, f'overlaps: there is no other word "{opposite}"{nearest(opposite, self.words)}'
                 )
+        self._amended_words = {
+            name: self._amendments(item) for name, item in document.under("word").items() if item.get("amended")
+        }
         self._sentences: dict[str, Sentence] = {}
 
     def sources(self) -> tuple[Source, ...]:
@@ -218,6 +227,7 @@ class ClaimReader:
                 self.places[each.name] = item
                 every.append(each)
         self._check_means(every)
+        self._check_names(every)
         return tuple(every)
 
     def _with_texts(self, item: Item, claim: Claim) -> Claim:
@@ -231,7 +241,8 @@ class ClaimReader:
             claim,
             claim_class=self._class(item),
             sentence=sentence,
-            amendments=tuple(made for entry in item.listed("amended") if (made := self._amendment(entry)) is not None),
+            amendments=(*self._amended_words.get(word, ()), *self._amendments(item)),
+            readings=item.texts("readings"),
             word=word,
             overlap=self._overlap(word),
         )
@@ -267,6 +278,10 @@ class ClaimReader:
             self._problems.add(item, f"its en is missing; for example en = {SENTENCE['en'].example}")
         return Sentence(item.text("ko"), item.text("en"))
 
+    def _amendments(self, item: Item) -> tuple[Amendment, ...]:
+        """Those of a claim, or of a word: each claim that it gives the tolerance has them too."""
+        return tuple(made for entry in item.listed("amended") if (made := self._amendment(entry)) is not None)
+
     def _amendment(self, entry: Item) -> Amendment | None:
         """A change made to a claim after its first run: a table, or the name of an [amendment.NAME]."""
         known = self._document.under("amendment")
@@ -285,7 +300,10 @@ class ClaimReader:
             self._problems.add(part.get("date") or part, said)
         if not reason:
             self._problems.add(part, f"its reason is missing; for example reason = {AMENDMENT['reason'].example}")
-        return Amendment(date, reason)
+        was = part.get("was")
+        if was is not None and isinstance(was.value, str):
+            return Amendment(date, reason, kept_as=was.value)
+        return Amendment(date, reason, self._number(was) if was is not None else None)
 
     def _claim(self, item: Item) -> Claim:
         problems, known = self._problems, self._known
@@ -368,15 +386,26 @@ class ClaimReader:
 
     def _check_means(self, claims: list[Claim]) -> None:
         """Reports a claim of kind `mean` whose claims do not exist, or are not one number each."""
-        gains = [(claim.id, claim.condition_text) for claim in claims if claim.kind in GAINS]
-        for claim in claims:
+        gains: list[tuple[str, str]] = []  # a mean may be of means that stand before it
+        for claim in sorted(claims, key=lambda claim: claim.kind == "mean"):
+            if claim.kind in (*GAINS, "mean"):
+                gains.append((claim.id, claim.condition_text))
             for name in claim.of:
-                if (name, claim.condition_text) not in gains:
+                if name == claim.id or (name, claim.condition_text) not in gains:
                     known = [gain for gain, condition in gains if condition == claim.condition_text]
                     under = f" under {claim.condition_text}" if claim.condition else ""
                     said = f'"{name}" is no claim of kind gain, mean_gain or pooled_gain{under}{nearest(name, known)}'
                     place = self.places[claim.name]
                     self._problems.add((place.get("of") or place).part(name), said)
+
+    def _check_names(self, claims: list[Claim]) -> None:
+        """Reports readings and first rules that are no claims."""
+        known = {claim.id for claim in claims}
+        for claim in claims:
+            place = self.places[claim.name]
+            for name in (*claim.readings, *(made.kept_as for made in claim.amendments if made.kept_as)):
+                if name not in known:
+                    self._problems.add(place, f'there is no claim "{name[:40]}"{nearest(name, known)}')
 
     def _over(self, item: Item, kind: ClaimKind) -> tuple[str, tuple[str, ...]]:
         over, problems = item.get("over"), self._problems

@@ -507,6 +507,7 @@ class ColumnKeys(TypedDict, total=False):
 class AmendmentKeys(TypedDict, total=False):
     date: str  # "2026-11-22"
     reason: str  # "the paper says depends on"
+    was: object  # 0.05, or "C2e"
 
 class SummaryKeys(TypedDict, total=False):
     text: str  # "Mostly: SCTP beats TCP in every outage, by {C6.measured} or more."
@@ -551,6 +552,7 @@ class ClaimKeys(TypedDict, total=False):
     clock: Literal["wall"]  # "wall"
     class_: Literal["conclusion", "number", "cause", "own"]  # "conclusion"
     paper: object  # { ko = "TCP가 가장 우수하다.", en = "TCP performs best." }
+    readings: Names  # ["C34b", "C34c"]
     amended: object  # ["words"] or [{ date = "2026-11-22", reason = "the paper says: depends on" }]
     each: object  # { outage = ["5 s", "10 s"] }, or [{ id = "C1", expected = 1 }, { id = "C2", expected = 2 }]
 

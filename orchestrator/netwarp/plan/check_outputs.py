@@ -25,7 +25,7 @@ from ..core.outputs import (
 )
 from ..core.types import Cell
 from ..experiment import Problems, Spec
-from ..experiment.factors import ExperimentSpec
+from ..experiment.factors import DOES_NOT_APPLY, ExperimentSpec
 from ..experiment.toml_positions import Item
 from .combine import Combination
 from .level_index import LevelIndex
@@ -124,30 +124,45 @@ def claims_of(spec: Spec, everything: Sequence[tuple[Sequence[ExperimentSpec], C
         fit = [cells.count(selector) for _, selector in selectors(claim)]
         return all(fit) if claim.of_schedules else all(number == 1 for number in fit)
 
+    def reaches(claim: Claim, column: Column) -> bool:
+        levels = {
+            factor: tuple(level for level in some if level != DOES_NOT_APPLY) for factor, some in column.where.items()
+        }
+        return any(cells.count({**selector, **levels}) for _, selector in selectors(claim))
+
     return tuple(
         msgspec.structs.replace(claim, combinations=tuple(cells.count(selector) for selector in claim.a))
         if claim.of_schedules
         else claim
-        for claim in with_columns(spec.claims, spec.columns, usual, fits_one)
+        for claim in with_columns(spec.claims, spec.columns, usual, fits_one, reaches)
     )
 
 
 def with_columns(
-    claims: Sequence[Claim], columns: Sequence[Column], usual: Levels, fits_one: Callable[[Claim], bool]
+    claims: Sequence[Claim],
+    columns: Sequence[Column],
+    usual: Levels,
+    fits_one: Callable[[Claim], bool],
+    reaches: Callable[[Claim, Column], bool],
 ) -> Iterator[Claim]:
     """Every claim, each followed by its copies for the columns whose cells the plan has. Only claims under the spec's
     own condition are copied.
 
-    usual: factor -> its usual level. fits_one: whether every selector of a claim matches exactly one cell. A claim that
-    itself names another level of the column's factor compares levels and is not copied.
+    usual: factor -> its usual level. fits_one: whether every selector of a claim matches exactly one cell. reaches:
+    whether any of them has a cell where the column's factor applies. A claim that itself names another level of the
+    column's factor compares levels and is not copied.
     """
-    of_column = {column.name: {c.id for c in claims if _copied(c, column, usual, fits_one)} for column in columns}
+    of_column = {
+        column.name: {c.id for c in claims if _copied(c, column, usual, fits_one) and reaches(c, column)}
+        for column in columns
+    }
     for claim in claims:
         yield claim
         for column in columns:
             there = of_column[column.name]
             if claim.condition or not (claim.id in there or (claim.of and set(claim.of) <= there)):
                 continue
+            there.add(claim.id)  # a mean may be of means
             a, b = (tuple({**selector, **column.where} for selector in side) for side in (claim.a, claim.b))
             yield msgspec.structs.replace(claim, condition=column.where, column=column.name, a=a, b=b)
 

@@ -43,6 +43,9 @@ _AROUND = (
 )
 
 
+WEAKER = "weaker, same direction"
+JUDGED = ("holds", WEAKER, "does not hold", "inconclusive")
+"""Verdicts on what is measured."""
 NAMED = 2
 """Combinations of levels that are named one by one."""
 
@@ -125,6 +128,8 @@ class Statement:
     levels: tuple[tuple[str, str], ...] = ()
     """Title and level of each factor under the claim's own conditions."""
     overlap: Overlap | None = None
+    first: str = ""
+    """The verdict by the rule of before an amendment."""
 
     @property
     def own(self) -> Tested:
@@ -138,6 +143,12 @@ class Statement:
         """
         measured = self._measured
         return self._shown(self.own.verdict, measured.exact if measured else None, in_few=self._in_few)
+
+    @property
+    def measured_verdict(self) -> str:
+        """The verdict of its rule on what is measured, whatever the paper's own numbers say."""
+        measured = self._measured
+        return measured.verdict if measured is not None and measured.verdict else self.own.verdict
 
     def shown_of(self, value: Value) -> str:
         """The same of a source's number, or of one measured."""
@@ -170,7 +181,7 @@ class Statement:
             return ""
         if self.own.verdict == "its own source refutes it":
             own = self._measured
-            added = {"holds": "; {} does", "does not hold": "; nor does {}"}
+            added = {"holds": "; {} does", WEAKER: "; {} does, but less", "does not hold": "; nor does {}"}
             also = added.get(own.verdict, "").format(own.title) if own else ""
             return f"the paper's own numbers do not show it{also}"
         if why.startswith("deterministic"):
@@ -208,7 +219,7 @@ class Statement:
     @property
     def _judged(self) -> list[Tested]:
         """Its tests under the own and other conditions that came to a verdict of what is measured."""
-        return [test for test in self.tests if test.verdict in ("holds", "does not hold", "inconclusive")]
+        return [test for test in self.tests if test.verdict in JUDGED]
 
     @property
     def _times_held(self) -> int:
@@ -339,6 +350,7 @@ def _statement(
         distance=_distance(claim, number(rows[0].get("measured"))),
         levels=tuple(_own_levels(data, claim)) if claim else (),
         overlap=claim.overlap if claim else None,
+        first=rows[0].get("first_verdict") or "",
     )
 
 

@@ -16,7 +16,7 @@ from ..core.units import counted
 from ..plan.types import Outputs
 from .claim_blocks import Statement, Value
 from .run_data import MetricHeading
-from .style import IN_FEW, IN_OVERLAP, UNTESTED, VERDICT_WORDS, verdict_counted, verdict_shown
+from .style import IN_FEW, IN_OVERLAP, IN_PART, UNTESTED, VERDICT_WORDS, verdict_counted, verdict_shown
 
 CLASSES = {
     "conclusion": ("conclusion", "conclusions"),
@@ -195,6 +195,24 @@ def counts(claims: Sequence[Statement], system: str) -> tuple[str, ...]:
                 were, rest = counted(tested.total(), "was", "were"), verdict_words(found - tested)
                 sentences.append(f"Of {of}, {were} tested on {system}: {verdict_words(tested)}; {rest}.")
     return tuple(sentences)
+
+
+def sentences(claims: Sequence[Statement]) -> Counter[str]:
+    """The sentences of a paper that conclude something, counted by verdict, however many claims stand for each."""
+    of_each: dict[tuple[str, str], list[str]] = {}
+    for claim in claims:
+        if claim.claim_class == "conclusion":
+            of_each.setdefault((claim.ko, claim.en), []).append(claim.shown)
+    return Counter(_together(shown) for shown in of_each.values())
+
+
+def _together(shown: Sequence[str]) -> str:
+    """The verdict on a sentence, by those of its claims."""
+    if len(set(shown)) == 1:
+        return shown[0]
+    if any(verdict in ("holds", IN_FEW, IN_OVERLAP) for verdict in shown):
+        return IN_PART
+    return next(verdict for verdict in ("does not hold", "inconclusive", *shown) if verdict in shown)
 
 
 def distances(claims: Sequence[Statement]) -> str:

@@ -121,12 +121,15 @@ def variant_css(looks: Iterable[Look]) -> str:
 
 IN_FEW = "holds in less than half"
 """Shown in place of "holds" where a claim holds in less than half of its conditions."""
+IN_PART = "holds in part"
+"""Of a sentence of the paper that several claims stand for: some hold and some do not."""
 IN_OVERLAP = "fits two opposite words"
 """Shown in place of "holds" where the paper's own use of words calls such a number the opposite, too."""
 VERDICTS = {
     "holds": ("\u2713", "holds"),
     IN_FEW: ("\u25d0", "unsure"),
     IN_OVERLAP: ("\u2229", "unsure"),
+    "weaker, same direction": ("\u2197", "unsure"),
     "does not hold": ("\u2717", "fails"),
     "inconclusive": ("\u2248", "unsure"),
     "its own source refutes it": ("\u2262", "refuted"),
@@ -143,6 +146,10 @@ VERDICT_WORDS = {
     IN_OVERLAP: (
         "fits two opposite words of the paper", "fits two opposite words of the paper",
         "fit two opposite words of the paper",
+    ),
+    IN_PART: ("holds in part", "holds in part", "hold in part"),
+    "weaker, same direction": (
+        "weaker, same direction", "is weaker, in the same direction", "are weaker, in the same direction",
     ),
     "does not hold": ("does not hold", "does not hold", "do not hold"),
     "inconclusive": ("inconclusive", "is inconclusive", "are inconclusive"),

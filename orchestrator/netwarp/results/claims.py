@@ -17,6 +17,9 @@ a and b are means over the repetitions that both have, and intervals are the jac
 of the pairs of levels that reach farthest: in each repetition noise alone makes a largest and a smallest). Each
 comparison (a level, a pair, a step) is judged over its own repetitions, and the worst comparison decides the claim. A
 mean over the worst case of each repetition would let +20 % in one and -20 % in the next cancel.
+
+A lead that is less than its bound, and a gain that is less than the expected one, has the claimed direction all the
+same if it lies between 0 and there: "weaker, same direction".
 """
 
 from __future__ import annotations
@@ -40,7 +43,14 @@ SLACK = 1e-12
 """Tolerance of a closed bound: numbers that are equal on paper may differ in their last bit."""
 ABSOLUTE = ("value", "every", "difference", "elasticity")
 """Kinds whose number is in the metric's own unit (an elasticity has none); those of all other kinds are relative."""
-_WORST: tuple[Verdict, ...] = ("does not hold", "inconclusive", "holds")
+WEAKER: Verdict = "weaker, same direction"
+_WORST: tuple[Verdict, ...] = ("does not hold", "inconclusive", WEAKER, "holds")
+LEADS = ("greater", "less", "mean_greater", "increasing", "decreasing")
+"""Kinds of a direction, whose bound is the least that the source calls so."""
+SIZES = ("gain", "mean_gain", "pooled_gain", "mean", "difference")
+"""Kinds of a direction and a size."""
+SWEEPS = 3
+"""Over numbers that move within their rounding: the best end of one depends on the others."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -73,10 +83,10 @@ class _Interval:
         return self.low - SLACK <= value <= self.high + SLACK
 
 
-def judge(results: Results) -> tuple[Judged, ...]:
-    """Every claim of the plan, in order."""
+def judge(results: Results, claims: Sequence[Claim] | None = None) -> tuple[Judged, ...]:
+    """Every claim of the plan, or each of these, in order."""
     units = {metric.name: metric.unit for metric in results.plan.metrics}
-    return tuple(_judge(claim, results, units) for claim in results.plan.claims)
+    return tuple(_judge(claim, results, units) for claim in (results.plan.claims if claims is None else claims))
 
 
 def _judge(claim: Claim, results: Results, units: Mapping[str, str]) -> Judged:
@@ -215,6 +225,11 @@ def _claims_of(claim: Claim, results: Results) -> list[Claim]:
     return [others[name] for name in claim.of]
 
 
+def _measured_claims(claim: Claim, results: Results) -> list[Claim]:
+    """The claims whose cells a claim compares: itself, or those that it averages."""
+    return [part for other in _claims_of(claim, results) for part in _measured_claims(other, results)] or [claim]
+
+
 def _margin(claim: Claim, measured: float | None) -> float:
     """Distance from the bounds of the claimed interval: negative outside, lowest if there is no number."""
     interval = _interval(claim)
@@ -229,9 +244,8 @@ def _decide(claim: Claim, comparison: Contrast, results: Results, expected: str,
         estimated = comparison.estimate()
     except ZeroDivisionError:
         return Judged(claim, "inconclusive", None, expected, unit, NO_QUOTIENT)
-    interval = _interval(claim)
     if estimated.spread in ("deterministic", "equal"):
-        verdict: Verdict = "holds" if interval.holds(estimated.mean) else "does not hold"
+        verdict = _of_interval(claim, estimated.mean, estimated.mean)
         why = f"deterministic, n = {estimated.n}" if estimated.spread == "deterministic" else estimated.said
         return Judged(claim, verdict, estimated.mean, expected, unit, why)
     if estimated.low is not None and estimated.high is not None:
@@ -248,10 +262,9 @@ def _decide(claim: Claim, comparison: Contrast, results: Results, expected: str,
             return Judged(claim, "inconclusive", estimated.mean, expected, unit, why)
         low, high = moved.low, moved.high
         why = f"one draw, no interval of its own: {_range(claim, low, high)} {_borrowed(moved)}"
-    inside, outside = _compare(interval, low, high)
     return Judged(
         claim,
-        "holds" if inside else "does not hold" if outside else "inconclusive",
+        _of_interval(claim, low, high),
         estimated.mean,
         expected,
         unit,
@@ -283,7 +296,7 @@ def _moved(claim: Claim, comparison: Contrast, results: Results) -> Bounds | Non
     """Bounds of one draw; None: no cell of its kind was repeated, or its spread would move a number to where the
     claim's statistic has no value.
     """
-    parts = _claims_of(claim, results) or [claim]
+    parts = _measured_claims(claim, results)
     known: dict[Kind, Spread] = {}
     for part in parts:
         for flow, metric in itertools.product(flows_of(part), {part.metric, part.metric_b or part.metric}):
@@ -293,6 +306,59 @@ def _moved(claim: Claim, comparison: Contrast, results: Results) -> Bounds | Non
         return bounds(comparison, known)
     except ZeroDivisionError:
         return None
+
+
+def _of_interval(claim: Claim, low: float, high: float) -> Verdict:
+    """The verdict on a number that lies between low and high."""
+    inside, outside = _compare(_interval(claim), low, high)
+    if inside:
+        return "holds"
+    weaker = _weaker(claim)
+    if weaker is not None and weaker.low < low and high < weaker.high:
+        return WEAKER
+    return "does not hold" if outside else "inconclusive"
+
+
+def _weaker(claim: Claim) -> _Interval | None:
+    """The numbers that have the direction that a paper claims, but not its size; None: no paper claims a direction."""
+    if claim.claim_class == "own" or claim.kind not in (*LEADS, *SIZES):
+        return None
+    bound = claim.tolerance if claim.kind in LEADS else max(0.0, abs(claim.expected or 0.0) - claim.tolerance)
+    down = claim.kind in ("less", "decreasing") or (claim.expected or 0.0) < 0
+    # of a lead the bound itself is no lead yet
+    edge = math.nextafter(bound, math.inf) if claim.kind in LEADS else bound
+    return _Interval(-edge, 0.0, open=True) if down else _Interval(0.0, edge, open=True)
+
+
+def can_hold(claim: Claim, results: Results) -> bool:
+    """True if a claim holds by numbers that are rounded, or cut, to those that are printed; each comparison by itself.
+
+    Of numbers that a source prints: one of each.
+    """
+    return all(_reaches(_interval(claim), comparison) for comparison in _compared(claim, results))
+
+
+def _reaches(interval: _Interval, comparison: Contrast) -> bool:
+    """True if the statistic lies in the interval for some numbers that print as these do."""
+    try:
+        low, high = (_extreme(comparison, sign) for sign in (-1, 1))
+    except (IndexError, ZeroDivisionError):  # a number is missing, or may be 0 where it is divided by
+        return True
+    if interval.open:
+        return interval.low < high and low < interval.high
+    return interval.low - SLACK <= high and low <= interval.high + SLACK
+
+
+def _extreme(comparison: Contrast, sign: int) -> float:
+    """The highest (sign 1) or the lowest (-1) value of a statistic by numbers that print as these do."""
+    printed = comparison.rows()[0]
+    row = list(printed)
+    for _ in range(SWEEPS):
+        for number, place in enumerate(comparison.places):
+            ends = (printed[number] - place.digit / 2, printed[number] + place.digit)  # rounded up, or cut
+            moved = {end: sign * comparison.statistic([*row[:number], end, *row[number + 1 :]]) for end in ends}
+            row[number] = max(moved, key=moved.__getitem__)
+    return comparison.statistic(row)
 
 
 def _compare(interval: _Interval, low: float, high: float) -> tuple[bool, bool]:

@@ -23,7 +23,7 @@ CLAIM_COLUMNS = (
     *("claim", "condition", "class", "verdict", "measured", "ci95_low", "ci95_high", "measured_verdict"),
     *("expected", "unit"),
 )
-"""Before those of each source and column, and "source"."""
+"""Before those of each source and column, "source" and "first_verdict" (by the rule of before an amendment)."""
 DETAIL_COLUMNS = (
     *("claim", "condition", "text", "kind", "metric", "tolerance", "word", "reason"),
     *("paper_ko", "paper_en", "amended"),
@@ -79,9 +79,9 @@ def claim_rows(plan: Plan, decided: Sequence[Decided]) -> Rows:
         others = [judged for name in names for judged in _number(name, entry)]
         measured = (own.measured, own.low, own.high, own.verdict)
         head = (claim.id, claim.condition_text, claim.claim_class, entry.verdict)
-        rows.append((*head, *measured, own.expected, own.unit, *others, claim.source))
+        rows.append((*head, *measured, own.expected, own.unit, *others, claim.source, entry.first))
     header = [text for name in names for text in (name, f"{name}_verdict")]
-    return Rows("claims", (*CLAIM_COLUMNS, *header, "source"), tuple(rows))
+    return Rows("claims", (*CLAIM_COLUMNS, *header, "source", "first_verdict"), tuple(rows))
 
 
 def _number(name: str, entry: Decided) -> tuple[Field, Field]:

@@ -41,6 +41,8 @@ class RepeatedValue:
     without: int = 0
     on_wall_clock: bool = False
     """True if the cells ran on the wall clock, where no run is the last one again, whatever the plan says."""
+    digit: float = 0.0
+    """Of a printed number: the unit of its last digit. Rounded or cut, it is less than that from the number."""
 
     def worst(self, share: float) -> float | None:
         """The draw that this share of the draws does not exceed. One without a value exceeds every other: its event had
@@ -106,11 +108,18 @@ class CellValues:
 class Results:
     """Outcomes and measurements of a plan's cells. Only COMPLETED cells have values."""
 
-    def __init__(self, plan: Plan, outcomes: Mapping[str, CellOutcome], measurements: Iterable[Measurement]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        outcomes: Mapping[str, CellOutcome],
+        measurements: Iterable[Measurement],
+        digits: Mapping[tuple[str, str], float] | None = None,
+    ) -> None:
         """measurements: an iterable that is read once; a cell's outcome must be in `outcomes` when its first
-        measurement comes.
+        measurement comes. digits: cell id and metric -> unit of the last digit, where the numbers are printed ones.
         """
         self.plan = plan
+        self._digits = digits or {}
         self._selection = Selection(plan)
         self.outcomes = outcomes
         self._names = {id(cell): cell.id for cell in plan.cells}  # a hash of the whole cell: made once
@@ -183,7 +192,8 @@ class Results:
             size = max(map(abs, values.values()))
             finest = alike_within(metric, self._units.get(metric, ""), size, cells[0].duration_ns / 1e9, CLOCK_S)
         said = "; ".join(missing)
-        return RepeatedValue(tuple(cells), values, said, failed, measured, finest, without, self.on_wall_clock)
+        digit = max((self._digits.get((self.name(cell), metric), 0.0) for cell in cells), default=0.0)
+        return RepeatedValue(tuple(cells), values, said, failed, measured, finest, without, self.on_wall_clock, digit)
 
     def cells(self, where: Levels) -> tuple[Cell, ...]:
         """The cells of the plan that match a selector, in order."""

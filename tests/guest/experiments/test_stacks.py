@@ -30,7 +30,7 @@ message_size = "1452 B"
 [factor.stack]
 usual = "today"
 sets = ["node.a.stack", "node.b.stack"]
-levels = ["today", "linux-2.6.10-like", "linux-2.6.32-like", "ns-2.29-like"]
+levels = ["today", "linux-2.6.6-like", "linux-2.6.10-like", "linux-2.6.32-like", "ns-2.29-like"]
 [factor.protocol]
 sets = "flow.f.protocol"
 levels = ["tcp", "sctp"]

@@ -69,6 +69,7 @@ id = "C3"
 text = "It costs 40 %."
 source = "section 4"
 class = "number"
+readings = ["C3"]
 {SENTENCE}kind = "gain"
 metric = "goodput_bit_s"
 a = {{ variant = "tcp", outage = "20 s" }}
@@ -224,7 +225,7 @@ def test_a_claim_that_its_paper_contradicts_is_said_alike_everywhere(
     name, words = "its own source refutes it", "paper contradicts itself"
     (number,) = (one for one in said if one.id == "C3")
     assert number.own.verdict == name
-    assert number.sureness == "the paper's own numbers do not show it; nor does Linux 6.12"
+    assert number.sureness == "the paper's own numbers do not show it; Linux 6.12 does, but less"
     monkeypatch.setenv("COLUMNS", "300")
     print_summary(open_run(run.root))
     terminal = capsys.readouterr().out

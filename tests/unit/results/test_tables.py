@@ -187,7 +187,7 @@ def test_equal_runs_have_equal_tables_and_files_are_whole(tmp_path: Path) -> Non
         assert b"\r" not in text
         assert text.endswith(b"\n")
     assert b"0.30000000000000004" in (tmp_path / "one" / "measurements.csv").read_bytes()
-    sources = ("paper", "paper_verdict", "other", "other_verdict", "source")
+    sources = ("paper", "paper_verdict", "other", "other_verdict", "source", "first_verdict")
     assert (tmp_path / "one" / "claims.csv").read_text() == ",".join([*CLAIM_COLUMNS, *sources]) + "\n"
 
 
