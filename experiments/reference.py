@@ -58,6 +58,8 @@ TABLES = {
 """Tables of a run that its README shows, besides its claims."""
 SENTENCES = ("holds", IN_PART, "does not hold")
 """Verdicts on sentences that docs/verdicts.md has a row for; the others are undecided, or not tested."""
+OF_THEN = "era"
+"""The column of a paper with the settings of its time."""
 MOST_COLUMNS = 6
 """Of a table: one with more stands in parts, below each other."""
 IN_EACH_FIELD = ("rows",)
@@ -376,8 +378,7 @@ def verdicts_page() -> str:
         own = [claim for claim in claims if claim.claim_class == "conclusion"]
         said = sentences(claims)
         counts = Counter(claim.shown for claim in own)
-        settings = {column.name for column in plan.columns}
-        then = [value.verdict for claim in own for value in claim.own.values if value.name in settings]
+        then = [value.verdict for claim in own for value in claim.own.values if value.name == OF_THEN]
         shown = [str(counts[verdict] or "") for verdict in VERDICTS]
         in_words = [str(said[verdict] or "") for verdict in SENTENCES]
         columns.append(
