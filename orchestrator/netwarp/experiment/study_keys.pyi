@@ -499,6 +499,7 @@ class WordKeys(TypedDict, total=False):
     tolerance: object  # 0.143
     source: str  # "Table 6: 0.080 against 0.070"
     overlaps: Name  # "better"
+    amended: object  # ["scale"]
 
 class ColumnKeys(TypedDict, total=False):
     title: str  # "Linux, as in 2005"
