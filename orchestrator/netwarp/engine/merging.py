@@ -303,8 +303,8 @@ def _manifest(manifests: Sequence[Manifest], parts: bool) -> Manifest:
 
 
 def _what_runs(cell: Cell) -> bytes:
-    """A cell without the names of its levels and the formulas of what is computed from it: both are parts of its id."""
-    return to_json(msgspec.structs.replace(cell, experiment="", factors={}, parameters={}, metrics={}, metric_units={}))
+    """A cell without the formulas of what is computed from it afterwards, which are a part of its id."""
+    return to_json(msgspec.structs.replace(cell, experiment="", parameters={}, metrics={}, metric_units={}))
 
 
 def _take(source: RunDir, run: RunDir, cell_id: str, cell: Cell) -> None:

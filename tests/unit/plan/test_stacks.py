@@ -60,7 +60,7 @@ def test_what_the_spec_says_itself_wins() -> None:
 
 
 def test_sctp_has_its_own_options() -> None:
-    text = SPEC.replace('"tcp"', '"sctp"').replace("ns-2.29-like", "linux-2.6.10-like")
+    text = SPEC.replace('"tcp"', '"sctp"').replace("ns-2.29-like", "linux-2.6.6-like")
     (flow,) = plan_of(text).cells[0].flows
     assert (flow.receiver_options, "congestion" in flow.sender_options) == ({"sack_frequency": 1}, False)
 
