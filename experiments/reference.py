@@ -105,7 +105,8 @@ def judge(path: Path) -> None:
     """Write the tables of a run by today's claims; most of its cells, or all, come from the bundle that is kept."""
     run = open_run(path)
     later = later_outputs(run.plan, run.manifest, run.plan.name)
-    over_time = {f"tables/{output.name}.csv" for output in (*later.plan.time_series, *later.plan.event_tables)}
+    names = [figure.name for figure in later.plan.time_series] + [table.name for table in later.plan.event_tables]
+    over_time = {f"tables/{name}.csv" for name in names}
     (path / "tables").mkdir(exist_ok=True)
     with tarfile.open(REFERENCE / run.plan.name / "run.tar.xz", "r:xz") as archive:
         for entry in archive:
