@@ -13,6 +13,7 @@ from typing import Any
 from markupsafe import Markup
 
 from ...core.errors import StoreError
+from ...core.types import Cell
 from ...results.rows import NOT_RUN
 from ...store.run_dir import UNFINISHED, RunDir
 from ..answer_words import answer_words
@@ -181,10 +182,16 @@ def explore_data(data: RunData) -> dict[str, Any]:
                     "levels": levels,
                     "at": axis.at,
                     "titles": [
-                        data.plan.level_title(factor.name, level) if level != "-" else "\u2013" for level in levels
+                        data.plan.level_title(factor.name, level) if level != "-" else "without" for level in levels
                     ],
                 }
             )
+    parts = _parts_alike(data)
+    if parts:
+        factors.append(
+            {"name": "experiment", "title": "part of the run", "unit": "", "kind": "category", "levels": parts,
+             "at": list(range(len(parts))), "titles": parts}
+        )  # fmt: skip
     columns = sorted({(metric, flow) for (_, flow, metric), value in data.values.items() if value is not None})
     order = {name: place for place, name in enumerate(data.metrics)}
     columns.sort(key=lambda column: (GROUP_ORDER.index(data.metrics[column[0]].group), order[column[0]], column[1]))
@@ -198,9 +205,23 @@ def explore_data(data: RunData) -> dict[str, Any]:
         "cells": [
             {
                 "id": name,
-                "levels": [factor["levels"].index(cell.factors.get(factor["name"], "-")) for factor in factors],
+                "levels": [factor["levels"].index(_level(cell, factor["name"])) for factor in factors],
                 "values": [data.values.get((name, flow, metric)) for metric, flow in columns],
             }
             for name, cell in cells
         ],
     }
+
+
+def _level(cell: Cell, factor: str) -> str:
+    return cell.experiment if factor == "experiment" and factor not in cell.factors else cell.factors.get(factor, "-")
+
+
+def _parts_alike(data: RunData) -> list[str]:
+    """Experiments of the spec, where cells of several have the same levels: those are no repetitions of each other."""
+    by_levels: dict[frozenset[tuple[str, str]], set[str]] = {}
+    for result in data.cells:
+        by_levels.setdefault(frozenset(result.cell.factors.items()), set()).add(result.cell.experiment)
+    alike = any(len(parts) > 1 for parts in by_levels.values())
+    named = any(factor.name == "experiment" for factor in data.plan.factors)
+    return list(dict.fromkeys(result.cell.experiment for result in data.cells)) if alike and not named else []

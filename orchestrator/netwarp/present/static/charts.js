@@ -49,10 +49,21 @@ netwarp.charts = (function () {
     return found;
   }
 
+  // Whether places side by side are too narrow for the longest word of their labels.
+  const LINE = 17, UPRIGHT = 24;
+  function crowded(axis, width) {
+    const room = width / Math.max(1, axis.text.length) - LETTER;
+    return axis.text.some((text) => String(text).split(" ").some((word) => word.length * LETTER > Math.max(room, 4 * LETTER)));
+  }
+
   // Labels along a horizontal axis `width` pixels long: places side by side get several lines, numbers that would touch a
   // line of their own below.
   function tickTexts(axis, width) {
     const texts = axis.ticks || axis.text;
+    if (axis.kind === "category" && crowded(axis, width)) {
+      const every = Math.ceil((LINE * texts.length) / Math.max(LINE, width)); // upright, a line of letters each
+      return texts.map((text, i) => (i % every ? "" : plain(text.length > UPRIGHT ? text.slice(0, UPRIGHT - 1) + "\u2026" : text)));
+    }
     if (axis.kind === "category") return texts.map((text) => broken(text, width / Math.max(1, texts.length) - LETTER));
     const at = axis.at.map((value) => (axis.kind === "log" ? Math.log10(value) : value));
     const [low, high] = [Math.min(...at), Math.max(...at)];
@@ -128,5 +139,5 @@ netwarp.charts = (function () {
     });
   }
 
-  return { load, draw, forget, theme, plain, wrap, broken, title, tickTexts, decades, colour, baseLayout, opensCells };
+  return { load, draw, forget, theme, plain, wrap, broken, title, crowded, tickTexts, decades, colour, baseLayout, opensCells };
 })();

@@ -6,8 +6,9 @@
   const form = document.getElementById("explore-form");
   const panels = document.getElementById("explore-panels");
   const legend = document.getElementById("explore-legend");
+  const left = document.getElementById("explore-left");
   const hidden = new Set();
-  const KINDS = [["line", "lines"], ["box", "box plot"], ["cdf", "distribution (CDF)"], ["heatmap", "heat map"]];
+  const KINDS = [["line", "points and lines"], ["box", "box plot"], ["cdf", "distribution (CDF)"], ["heatmap", "heat map"]];
   const SHARE = "share of values at or below";
   let data = null;
   let asked = null; // what the address says, until the data is there
@@ -41,18 +42,20 @@
   function build(state) {
     const factors = data.factors.map((factor) => [factor.name, factor.title]);
     const none = [["", "–"]];
-    const drawn = new Set([state.kind === "cdf" ? "" : state.x, state.a, state.b, state.panel]);
+    const drawn = drawnBy(state);
+    const but = (...names) => none.concat(factors.filter(([name]) => !names.includes(name)));
+    const x = state.kind === "cdf" ? "" : state.x;
     const focused = document.activeElement && form.contains(document.activeElement) ? document.activeElement.name : null;
     const heat = state.kind === "heatmap";
     form.replaceChildren(...[
       select("kind", "As", KINDS, state.kind),
       metricChoice(state.metric), flowChoice(state),
       state.kind === "cdf" ? h("input", { type: "hidden", name: "x", value: state.x }) : select("x", "Over (x)", factors, state.x),
-      select("a", heat ? "Against (y)" : "Colour by", none.concat(factors), state.a),
-      heat ? "" : select("b", "and by", none.concat(factors), state.b || ""),
-      data.factors.length > 2 ? select("panel", "Panels by", none.concat(factors), state.panel || "") : "",
+      select("a", heat ? "Against (y)" : "Colour by", but(x), state.a),
+      heat ? "" : select("b", "and by", but(x, state.a), state.b || ""),
+      data.factors.length > 2 ? select("panel", "Panels by", but(x, state.a, state.b), state.panel || "") : "",
       folded(data.factors.filter((factor) => !drawn.has(factor.name)), state, (factor) => {
-        const levels = factor.levels.map((level, i) => [level, level === "-" ? "– (cells without it)" : factor.titles[i]]);
+        const levels = factor.levels.map((level, i) => [level, factor.titles[i]]);
         return select("is " + factor.name, factor.title, [["", "all"], ...levels], state["is " + factor.name]);
       }),
     ].flat());
@@ -66,15 +69,35 @@
     return without.length > 2 ? [...rest, h("details", { class: "explore-more" }, h("summary", {}, `${without.length} more factors, which these cells do not have`), h("div", { class: "controls" }, without.map(choice)))] : [...rest, ...without.map(choice)];
   }
 
+  const drawnBy = (state) => new Set([state.kind === "cdf" ? "" : state.x, state.a, state.kind === "heatmap" ? "" : state.b, state.panel]);
+
+  // A factor is drawn once: as x, as a colour or by panels.
+  function apart(state) {
+    const taken = new Set();
+    const found = { ...state };
+    for (const name of state.kind === "cdf" ? ["a", "b", "panel"] : ["x", "a", "b", "panel"]) {
+      if (found[name] && (taken.has(found[name]) || !factorOf(found[name]))) found[name] = "";
+      taken.add(found[name]);
+    }
+    return found;
+  }
+
+  // The column of the chosen metric and flow.
+  function columnOf(state) {
+    const columns = data.metrics.map((one, i) => i).filter((i) => data.metrics[i].name === state.metric);
+    return columns.find((i) => data.metrics[i].flow === state.flow) ?? columns[0] ?? 0;
+  }
+
   const read = () => Object.fromEntries(new FormData(form));
 
   // Factors that are not drawn are held at the levels of one cell that is there, as near as can be to what was chosen:
   // so the choices are always those of the points. kept: the choice that the reader made last.
-  function settle(state, kept, preferred) {
-    const drawn = new Set([state.kind === "cdf" ? "" : state.x, state.a, state.b, state.panel]);
+  function settle(chosen, kept, preferred) {
+    const state = apart(chosen);
+    const drawn = drawnBy(state);
     const held = data.factors.map((factor, i) => ({ factor, i, name: "is " + factor.name })).filter(({ factor }) => !drawn.has(factor.name));
     const x = state.kind === "cdf" ? -1 : data.factors.indexOf(factorOf(state.x));
-    const metric = data.metrics.findIndex((one) => one.name === state.metric);
+    const metric = columnOf(state);
     const levelOf = (cell, i) => data.factors[i].levels[cell.levels[i]];
     const score = (cell) => held.reduce((sum, { i, name }) => sum + (state[name] === "" || state[name] === levelOf(cell, i) ? (name === kept ? 1000 : 2) : 0), 0) +
       (cell.values[metric] !== null ? 100 : 0) + (cell.id === preferred ? 1 : 0);
@@ -96,16 +119,21 @@
     const taken = [state.kind === "cdf" ? -1 : x, panel];
     const by = [state.a, state.kind === "heatmap" ? "" : state.b].map((name) => data.factors.indexOf(factorOf(name)))
       .filter((one, i, all) => one >= 0 && !taken.includes(one) && all.indexOf(one) === i);
-    const columns = data.metrics.map((one, i) => i).filter((i) => data.metrics[i].name === state.metric);
-    const metric = columns.find((i) => data.metrics[i].flow === state.flow) ?? columns[0] ?? 0;
+    const metric = columnOf(state);
     const found = new Map();
+    let [lacking, valueless] = [0, 0]; // cells that fit, and have no place: without the factor x, or without a value
     for (const cell of data.cells) {
       const value = cell.values[metric];
       const fits = data.factors.every((factor, i) => {
         const fixed = state["is " + factor.name];
         return !fixed || factor.levels[cell.levels[i]] === fixed;
       });
-      if (!fits || (state.kind !== "cdf" && data.factors[x].levels[cell.levels[x]] === "-")) continue; // without the factor it has no place on the axis
+      if (!fits) continue;
+      if (state.kind !== "cdf" && data.factors[x].levels[cell.levels[x]] === "-") {
+        lacking += 1;
+        continue;
+      }
+      if (value === null) valueless += 1;
       const where = panel < 0 ? 0 : cell.levels[panel];
       if (!found.has(where)) found.set(where, new Map());
       const groups = found.get(where);
@@ -115,7 +143,7 @@
         const pairs = by.map((i) => [data.factors[i], cell.levels[i]]).filter(([factor, level]) => factor.levels[level] !== "-");
         groups.set(id, {
           order, key: pairs.map(([factor, level]) => `${factor.name}=${factor.levels[level]}`).join("|"),
-          label: pairs.map(([factor, level]) => factor.titles[level]).join(", ") || "all cells", at: new Map(), of: new Map(), like: new Map(), unlike: false,
+          label: labelOf(by, cell), at: new Map(), of: new Map(), like: new Map(), alike: new Set(),
         });
       }
       const { at, of } = groups.get(id);
@@ -127,18 +155,29 @@
       // cells that differ in what is not drawn are no repetitions: they are points of their own, and no line joins them
       const rest = cell.levels.filter((_, i) => i !== x && i !== panel && !by.includes(i)).join(" ");
       const group = groups.get(id);
-      if (!group.like.has(level)) group.like.set(level, rest);
-      else if (group.like.get(level) !== rest) group.unlike = true;
+      if (!group.like.has(level)) group.like.set(level, new Set());
+      group.like.get(level).add(rest);
+      group.alike.add(rest);
     }
     const inOrder = (one, other) => one.order.map((place, i) => place - other.order[i]).find((difference) => difference !== 0) || 0;
     return {
-      x: data.factors[x], by, metric: data.metrics[metric],
+      x: data.factors[x], by, metric: data.metrics[metric], lacking, valueless,
       panels: [...found].sort(([one], [other]) => one - other).map(([where, groups]) => ({
         label: panel < 0 ? "" : `${data.factors[panel].title}: ${data.factors[panel].titles[where]}`,
         groups: [...groups.values()].filter((group) => group.at.size).sort(inOrder),
       })).filter((one) => one.groups.length),
     };
   }
+
+  // The levels that colours tell apart; a cell that lacks a factor is "without" it.
+  const labelOf = (by, cell) => by.map((i) => {
+    const factor = data.factors[i];
+    const level = cell.levels[i];
+    return factor.levels[level] === "-" ? `without ${factor.title}` : factor.titles[level];
+  }).join(", ") || "cells shown";
+
+  // A line joins cells that differ in x alone.
+  const unlike = (group) => group.alike.size > 1;
 
   // A variant has the look it has everywhere; combinations no figure draws get the free ones in order.
   function looksFor(groups) {
@@ -184,6 +223,7 @@
     return { title, unit, label: label(title, unit), kind, at, text, ticks: text, span: null, ends: [low, high], from_zero: low >= 0 };
   }
 
+  // Points; a line joins them where x is a number and they differ in nothing else.
   function lines(panel, { divisor, levels, x }) {
     return {
       sources: [netwarp.data.system],
@@ -191,13 +231,13 @@
         const there = levels.map((level, place) => [level, place]).filter(([level]) => group.at.has(level));
         const of = (take) => there.map(([level, place]) => take(group.at.get(level), place));
         const numbers = (values) => values.map(([value]) => value / divisor);
-        if (group.unlike) {
+        if (unlike(group)) {
           const every = there.flatMap(([level, place]) => group.at.get(level).map(([value, id]) => ({ at: x.at[place], value: value / divisor, id })));
           return { key: group.key, label: group.label, source: 0, form: "points", every: 1, note: "", low: [], high: [], n: [],
             x: every.map((one) => one.at), y: every.map((one) => one.value), cells: every.map((one) => [one.id]) };
         }
         return {
-          key: group.key, label: group.label, source: 0, form: "lines", every: 1, note: "",
+          key: group.key, label: group.label, source: 0, form: x.kind === "category" ? "marks" : "lines", every: 1, note: "",
           x: of((_, place) => x.at[place]), y: of((values) => mean(values) / divisor),
           n: of((values) => values.length), cells: of((values) => values.map(([, id]) => id)),
           // several cells at one place: bars from the smallest to the largest
@@ -257,13 +297,16 @@
     const spot = (group, level) => {
       if (!group || !group.of.has(level)) return null;
       const values = group.at.get(level);
+      if (values && group.like.get(level).size > 1) {
+        return { value: null, text: `${values.length} cells`, why: "cells that differ in factors not drawn: choose a level of each", n: values.length, cells: values.map(([, id]) => id) };
+      }
       return values ? { value: mean(values) / divisor, text: number(mean(values) / divisor, 3), why: "", n: values.length, cells: values.map(([, id]) => id) }
         : { value: null, text: "\u2013", why: "nothing to measure", n: 0, cells: [] };
     };
     const spots = (panel) => [...rows.keys()].map((row) => levels.map((level) => spot(panel.groups.find((group) => group.label === row), level)));
     const shown = picked.panels.map((panel) => ({ label: panel.label, spots: spots(panel) }));
     const means = shown.flatMap((panel) => panel.spots.flat()).filter((one) => one && one.value !== null).map((one) => one.value);
-    const marks = valueAxis(value.title, value.unit, means, value.kind);
+    const marks = valueAxis(value.title, value.unit, means.length ? means : [0, 1], means.length ? value.kind : "linear");
     return {
       value: { ...marks, span: marks.ends },
       y: { title: factor ? factor.title : "", unit: "", label: factor ? factor.title : "", kind: "category", at: [...rows].map((_, i) => i), text: [...rows.keys()] },
@@ -282,7 +325,11 @@
     };
     return [heads, ...picked.panels.flatMap((panel) => panel.groups.flatMap((group) => (kind === "cdf"
       ? [row(panel, group, [], [...group.at.values()].flat())]
-      : levels.filter((level) => group.at.has(level)).map((level) => row(panel, group, [picked.x.titles[level]], group.at.get(level))))))];
+      : levels.filter((level) => group.at.has(level)).flatMap((level) => {
+        const values = group.at.get(level);
+        const each = kind === "line" ? unlike(group) : kind === "heatmap" && group.like.get(level).size > 1;
+        return (each ? values.map((one) => [one]) : [values]).map((one) => row(panel, group, [picked.x.titles[level]], one));
+      }))))];
   }
 
   // A chart a panel, all on the same axes: what one is zoomed to, all are.
@@ -323,11 +370,25 @@
     Promise.all(others.map((one) => window.Plotly.relayout(one, axes))).finally(() => { following = false; });
   }
 
+  // How many cells fit the choice and are not drawn, and why.
+  function leftOut({ x, metric, lacking, valueless }) {
+    const counted = (n) => (n === 1 ? "1 cell is" : `${n} cells are`);
+    const words = [];
+    if (lacking) words.push(`${counted(lacking)} left out: without ${x.title}.`);
+    if (valueless) words.push(`${counted(valueless)} left out: without a value of ${metric.title}.`);
+    left.textContent = words.join(" ");
+    left.hidden = !words.length;
+  }
+
+  let updates = 0;
   async function update(kept) {
+    const mine = ++updates;
+    panels.setAttribute("aria-busy", "true");
     build(settle(read(), kept));
     const state = read();
     const picked = pick(state);
     const groups = picked.panels.flatMap((panel) => panel.groups);
+    leftOut(picked);
     const lookOf = looksFor(groups);
     const list = figures(picked, state.kind);
     const draw = () => drawPanels(list, lookOf, state.kind);
@@ -345,17 +406,28 @@
     panels.hidden = !groups.length;
     if (!groups.length) netwarp.say("No cell fits this choice");
     await draw();
+    if (mine === updates) panels.setAttribute("aria-busy", "false");
   }
 
-  // The choice of the spec's first chart, so that the first picture is a sensible one.
+  // The first picture: the axes of the spec's first chart; else a factor of numbers as x, and the one beside it that
+  // varies most as colours.
   function first() {
     const figure = Object.values(netwarp.data.figures).find((one) => one.kind === "chart" && one.sources.length);
     const named = (name) => data.factors.some((factor) => factor.name === name);
     const lines = figure ? [...new Set(figure.series.flatMap((line) => line.key.split("|").map((pair) => pair.split("=")[0])))].filter(named) : [];
-    const x = (figure && data.factors.find((factor) => factor.title === figure.x.title)) || data.factors[0];
-    const other = data.factors.find((factor) => factor !== x);
-    const metric = data.metrics.find((one) => one.name === "goodput_bit_s") || data.metrics[0];
-    return { kind: "line", metric: metric.name, x: x.name, a: lines.length ? lines[0] : other ? other.name : "", b: lines[1] || "" };
+    const has = (factor) => data.cells.filter((cell) => factor.levels[cell.levels[data.factors.indexOf(factor)]] !== "-").length;
+    const most = (list, weight) => list.reduce((best, one) => (best === null || weight(one) > weight(best) ? one : best), null);
+    const drawn = figure && data.factors.find((factor) => factor.title === figure.x.title);
+    const numbers = data.factors.filter((factor) => factor.kind !== "category");
+    const x = drawn || most(numbers.length ? numbers : data.factors, has);
+    const others = data.factors.filter((factor) => factor !== x);
+    const colours = lines.filter((name) => name !== x.name);
+    const metric = (figure && data.metrics.find((one) => one.title === figure.y.title)) || data.metrics.find((one) => one.name === "goodput_bit_s") || data.metrics[0];
+    // the flow that most cells have
+    const flows = data.metrics.map((one, i) => i).filter((i) => data.metrics[i].name === metric.name);
+    const flow = data.metrics[most(flows, (i) => data.cells.filter((cell) => cell.values[i] !== null).length)].flow;
+    const a = colours.length ? colours[0] : others.length ? most(others, has).name : "";
+    return { kind: "line", metric: metric.name, flow, x: x.name, a, b: colours[1] || "" };
   }
 
   // A cell of the spec's first chart.

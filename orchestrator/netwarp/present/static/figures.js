@@ -22,7 +22,7 @@
   function axisOf(axis, room, standoff, texts) {
     return {
       title: netwarp.charts.title(axis.label, standoff, room), type: axis.kind === "log" ? "log" : "linear", exponentformat: "none",
-      ...(axis.at.length && { tickvals: axis.at, ticktext: texts(), tickangle: 0 }),
+      ...(axis.at.length && { tickvals: axis.at, ticktext: texts(), tickangle: axis.kind === "category" && netwarp.charts.crowded(axis, room) ? -90 : 0 }),
       ...(axis.span ? { range: axis.span } : { rangemode: axis.from_zero ? "tozero" : "normal" }),
     };
   }
@@ -36,7 +36,7 @@
     const [low, high] = [one.low, one.high];
     const known = (i) => low.length && low[i] !== null;
     return {
-      type: "scatter", mode: one.source || one.form === "points" ? "markers" : one.thin ? "lines" : "lines+markers", name: plain(one.label), x: one.x, y: one.y,
+      type: "scatter", mode: one.source || one.form === "points" || one.form === "marks" ? "markers" : one.thin ? "lines" : "lines+markers", name: plain(one.label), x: one.x, y: one.y,
       line: { color: colour(look), width: one.thin ? 1 : 2, dash: one.thin ? "solid" : look.dash, shape: one.form === "steps" ? "hv" : "linear" },
       ...(one.thin ? { opacity: 0.55 } : { marker: shape(look, one) }),
       error_y: low.some((end) => end !== null)
