@@ -137,8 +137,8 @@ static uint32_t earliest(const struct nwa *a)
 	return best;
 }
 
-/* RFC 2710, RFC 3810: 130 to 132 and 143; RFC 4861: 133 to 137. They come whole (RFC 6980): a later fragment of another
- * message has no type. */
+/* RFC 2710, RFC 3810: 130 to 132 and 143; RFC 4861: 133 to 137. They come whole (RFC 6980): a later fragment
+ * of another message has no type. */
 static bool is_discovery(const struct packet *p)
 {
 	return p->kind == PACKET_IPV6 && p->protocol == PROTOCOL_ICMPV6 && p->captured > 0 &&

@@ -26,7 +26,8 @@ struct context {
 };
 
 /* The bytes that name a message: the first four, of Diameter the flags and the command's code (RFC 6733 3) */
-static uint32_t begin_of_message(const struct context *c, const struct chunk *k, uint32_t header, uint32_t ppid)
+static uint32_t begin_of_message(const struct context *c, const struct chunk *k, uint32_t header,
+				 uint32_t ppid)
 {
 	bool its_port = get_be16(c->p->data) == DIAMETER_PORT || get_be16(c->p->data + 2) == DIAMETER_PORT;
 	uint32_t at = header + (ppid == PPID_DIAMETER || (!ppid && its_port) ? 4 : 0);
