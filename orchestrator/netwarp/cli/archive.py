@@ -147,6 +147,7 @@ def _stored(stored: StoredRun) -> Iterator[str]:
         yield "digests.json: none, so nothing tells whether its files are those that the run wrote"
     for what, compared in (
         ("cells planned again from the spec", stored.planned),
+        ("parts of outputs.json made again from the spec", stored.outputs),
         ("tables made again from its numbers", stored.tables),
         ("outcomes judged again by its checks", stored.judgements),
         ("numbers measured again", stored.numbers),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .processes import await_end_of_users
 
-DYING_S = 2.0
+DYING_S, TRIES = 2.0, 30
 
 
 @contextlib.contextmanager
@@ -74,16 +74,17 @@ def _watched(folder: Path) -> int:
 
 
 def _remove(folder: Path, inode: int) -> None:
-    """Remove a directory in which guests may still write while they die."""
-    with contextlib.suppress(FileNotFoundError):
-        while folder.lstat().st_ino == inode:
-            places = [folder, *folder.rglob("*")]
-            try:
-                shutil.rmtree(folder)
-            except OSError:
-                if not await_end_of_users([place for place in places if place.is_dir()], DYING_S):
-                    shutil.rmtree(folder, ignore_errors=True)
-                    return
+    """Remove a directory in which guests may still write while they die, on a busy machine for a while."""
+    for _ in range(TRIES):
+        try:
+            if folder.lstat().st_ino != inode:
+                return
+        except FileNotFoundError:
+            return
+        places = [Path(top) for top, _, _ in os.walk(folder)]
+        shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError):  # they live longer
+            await_end_of_users(places, DYING_S)
 
 
 def _locked(folder: Path) -> int:

@@ -17,6 +17,7 @@ import msgspec
 from ..core.types import Outcome
 from ..core.units import counted
 from ..experiment import AnyExperiment, Spec
+from ..experiment.load import SPEC_NAME
 from ..measure.capture_point import missing_raw
 from ..plan.schedules import scheduled_cells
 from ..plan.types import Plan
@@ -82,6 +83,8 @@ def analyze(
         def outputs_too() -> None:
             if later is not None:  # the spec is checked: nothing below refuses it
                 keep_texts(run, texts_of(later.spec))
+                path = str(later.spec.path or run.spec / SPEC_NAME)
+                write_json(run.manifest, msgspec.structs.replace(manifest, spec_path=path))
                 write_outputs(run, plan)
 
         _write_tables(results, run, parquet, outputs_too)

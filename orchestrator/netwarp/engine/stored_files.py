@@ -15,7 +15,9 @@ from ..core.errors import CaptureError, SpecError, StoreError
 from ..core.frozen import to_json
 from ..core.types import Cell, CellOutcome, Measurement
 from ..measure.cell import capture_digests
+from ..experiment import Spec
 from ..plan.make import make_plan
+from ..plan.types import OUTPUTS, Plan
 from ..results.run_comparison import Compared, RunComparison, StoredRun
 from ..results.write import write_tables
 from ..store.digests import LEFT_OUT, StoredFiles, check_digests
@@ -52,34 +54,53 @@ def check_stored(run: Run, found: Stored, again: Run | None = None, compared: Ru
         tables = _tables_again(run)
     except (CaptureError, StoreError) as error:
         notes.append(f"tables cannot be made again: {error}")
-    planned = None
-    try:
-        planned = _planned_again(run)
-    except (StoreError, SpecError) as error:
-        notes.append(f"plan.json is not held against spec/: {error}")
+    planned, outputs, why = _planned_again(run)
+    notes += [f"spec/: {why}"] if why else []
     numbers, judgements = None, _judged_again(run, found)
     if again is not None and compared is not None:
         equal = [(pair.a, pair.b) for pair in compared.cells if pair.status == "equal"]
         numbers = _numbers_again(run, again, [(a, b) for a, b in equal if a is not None and b is not None])
-    return StoredRun(found.files, same, tables, numbers, judgements, planned, seed, tuple(notes))
+    return StoredRun(found.files, same, tables, numbers, judgements, planned, outputs, seed, tuple(notes))
 
 
-def _planned_again(run: Run) -> Compared:
-    """The cells of plan.json that follow from the spec, with the seed, the repetitions and the --set of the manifest.
-    They may be fewer than all of it. Raises StoreError, SpecError.
+def _planned_again(run: Run) -> tuple[Compared | None, Compared | None, str]:
+    """The cells of plan.json and the parts of outputs.json that follow from the spec, with the seed, the repetitions and
+    the --set of the manifest, and a reason why that is not known. The cells may be fewer than all of the spec. A spec
+    that is missing or cannot be planned has none of them.
     """
-    manifest = run.manifest
+    manifest, plan = run.manifest, run.plan
     path = run.directory.spec / Path(manifest.spec_path).name
-    if path.suffix != ".toml" or not path.is_file():
-        raise StoreError(f"{path.name} is not there")
-    spec = load_again(path, manifest)
-    if any(factor.schedule is not None for factor in spec.factors.values()):
-        raise SpecError("its cells follow from packets of the run")
-    given = any(word.startswith("--repetitions") for word in manifest.arguments)
-    made = make_plan(spec, seed=manifest.seed, repetitions=manifest.repetitions if given else None)
-    there = {_without_kernel(cell) for cell in made.cells}
-    other = tuple(cell.id for cell in run.plan.cells if _without_kernel(cell) not in there)
-    return len(run.plan.cells) - len(other), other
+    try:
+        if not path.is_file():
+            raise StoreError(f"{path.name} is not there")
+        spec = load_again(path, manifest)
+        if any(factor.schedule is not None for factor in spec.factors.values()):
+            return None, None, "nothing is planned again, because cells follow from packets of the run"
+        given = any(word.startswith("--repetitions") for word in manifest.arguments)
+        repetitions = manifest.repetitions if given else None
+        whole = make_plan(spec, seed=manifest.seed, repetitions=repetitions)
+        chosen = _chosen_again(spec, run, repetitions)
+    except (StoreError, SpecError) as error:
+        return (0, tuple(cell.id for cell in plan.cells)), (0, OUTPUTS), str(error)
+    known = {_without_kernel(cell) for cell in whole.cells}
+    other = tuple(cell.id for cell in plan.cells if _without_kernel(cell) not in known)
+    # `analyze --spec` takes the outputs of the whole spec
+    changed = min((_other_outputs(plan, made) for made in (whole, chosen) if made is not None), key=len)
+    return (len(plan.cells) - len(other), other), (len(OUTPUTS) - len(changed), changed), ""
+
+
+def _chosen_again(spec: Spec, run: Run, repetitions: int | None) -> Plan | None:
+    """The plan with the --only and --where of the run; None where it had neither."""
+    filters = run.plan.filters
+    only = [word.removeprefix("only ") for word in filters if word.startswith("only ")]
+    where = [(factor, level) for factor, equals, level in (word.partition("=") for word in filters) if equals]
+    if not filters:
+        return None
+    return make_plan(spec, seed=run.manifest.seed, repetitions=repetitions, only=only, where=where)
+
+
+def _other_outputs(plan: Plan, made: Plan) -> tuple[str, ...]:
+    return tuple(name for name in OUTPUTS if to_json(getattr(plan, name)) != to_json(getattr(made, name)))
 
 
 def _without_kernel(cell: Cell) -> bytes:

@@ -70,8 +70,8 @@ class CellPair:
 class StoredRun:
     """same_software: the run's numbers and tables were made by this netwarp, so that they have to be equal.
 
-    tables, numbers, judgements, planned (cells that follow from the spec): (equal, names of those that differ); None:
-    not compared. seed: "" or what is wrong.
+    tables, numbers, judgements, planned (cells that follow from the spec), outputs (parts of outputs.json that do):
+    (equal, names of those that differ); None: not compared. seed: "" or what is wrong.
     """
 
     files: StoredFiles
@@ -80,13 +80,14 @@ class StoredRun:
     numbers: Compared | None = None
     judgements: Compared | None = None
     planned: Compared | None = None
+    outputs: Compared | None = None
     seed: str = ""
     notes: tuple[str, ...] = field(default=())
 
     @property
     def differs(self) -> bool:
         """True where something is not what it has to be."""
-        made_again = (self.tables, self.numbers, self.judgements, self.planned) if self.same_software else ()
+        made_again = (self.tables, self.numbers, self.judgements, self.planned, self.outputs) if self.same_software else ()
         return bool(self.files.changed or self.seed or any(each is not None and each[1] for each in made_again))
 
 

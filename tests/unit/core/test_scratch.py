@@ -68,6 +68,32 @@ def test_a_killed_group_leaves_nothing(place: Path) -> None:
     assert settle(lambda: [path.name for path in place.iterdir()]) == []
 
 
+DYING = """\
+import os, sys, time
+os.chdir(sys.argv[1])
+until = time.monotonic() + float(sys.argv[2])
+while time.monotonic() < until:
+    for number in range(20):
+        try:
+            os.makedirs(f"a{number}/b/c")
+            os.removedirs(f"a{number}/b/c")
+        except OSError:
+            pass
+"""
+"""A process that makes and removes directories in its own until it ends, as a guest that dies slowly."""
+
+
+@pytest.mark.parametrize("seconds", [0.5, 4.0], ids=["soon", "slowly"])
+def test_guests_that_die_after_it_leave_nothing(place: Path, seconds: float) -> None:
+    process, directory = holder()
+    guest = subprocess.Popen([sys.executable, "-c", DYING, str(directory), str(seconds)])
+    settle(lambda: [] if any(directory.iterdir()) else ["the guest has not begun"])
+    process.kill()
+    process.communicate()
+    guest.wait()
+    assert settle(lambda: [path.name for path in place.iterdir()]) == []
+
+
 def test_a_worker_that_outlives_its_parent_keeps_it(place: Path) -> None:
     """The directory goes when the last process that was forked there has ended."""
     fork = HOLD.replace(
