@@ -20,7 +20,7 @@ from netwarp.experiment.example import EXAMPLE_SPEC
 from netwarp.sandbox.hosts.agent.sandbox import Changes
 from netwarp.sandbox.hosts.backend import HostsBackend
 from netwarp.sandbox.hosts.commands import LinkCommand, LinkCommands
-from netwarp.sandbox.hosts.connection import MachineError, MachineLink
+from netwarp.sandbox.hosts.connection import HELLO_S, MachineError, MachineLink
 from netwarp.sandbox.hosts.inventory import Machine
 from netwarp.sandbox.hosts.placement import place
 from netwarp.store.run_dir import RunDir
@@ -68,6 +68,36 @@ def test_a_late_answer_is_nobodys(tmp_path: Path) -> None:
             connection.ask("finish")
     finally:
         connection.close()
+
+
+def agent_here(folder: Path, cables: dict[str, tuple[str, str]] | None = None) -> MachineLink:
+    """A real agent of this machine."""
+    return MachineLink(Machine("m", ("sh", "-c"), False, sys.executable, str(folder), "endpoint", (), cables or {}))
+
+
+def test_what_an_agent_says_is_taken(tmp_path: Path) -> None:
+    """Of interfaces that are there, whatever their drivers leave out, and of one that is not."""
+    interfaces = [*os.listdir("/sys/class/net"), "absent0"]
+    connection = agent_here(tmp_path)
+    try:
+        checked = connection.ask("check", interfaces=interfaces, directory=str(tmp_path), room_bytes=1, timeout_s=20)
+        assert set(checked["interfaces"]) == set(interfaces) - {"absent0"}
+        assert any("absent0" in problem for problem, _ in checked["problems"])
+        assert connection.ask("missing", features=["congestion:none"], timeout_s=20)["missing"] == ["congestion:none"]
+        with pytest.raises(MachineError, match="No such file"):
+            connection.ask("get", path="absent", timeout_s=20)
+    finally:
+        connection.close()
+
+
+def test_an_answer_that_is_none_ends_the_connection_at_once(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text("""#!/bin/sh\necho '{"answer": "check", "problems": 3}'\nexec cat >/dev/null\n""")
+    python.chmod(0o755)
+    began = time.monotonic()
+    with pytest.raises(MachineError, match="sends what no agent of netwarp does: .*problems"):
+        MachineLink(Machine("m", ("sh", "-c"), False, str(python), str(tmp_path), "endpoint", (), {}))
+    assert time.monotonic() - began < HELLO_S
 
 
 def test_a_directory_that_cannot_be_watched_is_named_and_nothing_stays_open(tmp_path: Path) -> None:

@@ -54,7 +54,8 @@ class Facts(TypedDict):
     mac: Annotated[str, Meta(pattern=r"^(?:[0-9a-f]{2}(?::[0-9a-f]{2}){0,19})?\Z")]
     ifindex: Annotated[int, Meta(ge=0, lt=1 << 31)]
     driver: NotRequired[Said]
-    speed_mbit_s: NotRequired[Said]
+    speed_mbit_s: NotRequired[Said | None]
+    """None: its driver does not say."""
 
 
 class Answer(TypedDict):

@@ -220,8 +220,11 @@ class MachineLink:
         """One message. False: nothing more is read. Raises StoreError, OSError: a file cannot be written here."""
         try:
             message = decoded(line)
-        except ValueError:
-            self._errors.append(line[:MOST_SHOWN].decode(errors="replace").strip())
+        except ValueError as error:
+            shown = line[:MOST_SHOWN].decode(errors="replace").strip()
+            if line.startswith(b"{"):  # and no line that a login shell prints
+                raise StoreError(f"sends what no agent of netwarp does: {error}: {shown}") from error
+            self._errors.append(shown)
             return True
         if message.get("event") == "file":
             if message["size"] > self._most:
