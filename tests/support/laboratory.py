@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,8 @@ def on(machine: str, command: str, sudo: str = "sudo sh") -> str:
 
 def state() -> dict[str, list[str]]:
     """Addresses, routes, qdiscs, sysctls, processes, mounts, files of every machine."""
-    return {machine: on(machine, STATE).splitlines() for machine in MACHINES}
+    with ThreadPoolExecutor(len(MACHINES)) as at_once:
+        return dict(zip(MACHINES, at_once.map(lambda machine: on(machine, STATE).splitlines(), MACHINES), strict=True))
 
 
 OF_MEMORY = re.compile("net[.](ipv4|sctp)[.][a-z]+_[rw]mem |vm[.](min_free|user_reserve)_kbytes ")

@@ -87,7 +87,9 @@ class StoredRun:
     @property
     def differs(self) -> bool:
         """True where something is not what it has to be."""
-        made_again = (self.tables, self.numbers, self.judgements, self.planned, self.outputs) if self.same_software else ()
+        made_again = (
+            (self.tables, self.numbers, self.judgements, self.planned, self.outputs) if self.same_software else ()
+        )
         return bool(self.files.changed or self.seed or any(each is not None and each[1] for each in made_again))
 
 
