@@ -14,8 +14,8 @@ import msgspec
 from ..core.errors import CaptureError, SpecError, StoreError
 from ..core.frozen import to_json
 from ..core.types import Cell, CellOutcome, Measurement
-from ..measure.cell import capture_digests
 from ..experiment import Spec
+from ..measure.cell import capture_digests
 from ..plan.make import make_plan
 from ..plan.types import OUTPUTS, Plan
 from ..results.run_comparison import Compared, RunComparison, StoredRun
@@ -64,9 +64,9 @@ def check_stored(run: Run, found: Stored, again: Run | None = None, compared: Ru
 
 
 def _planned_again(run: Run) -> tuple[Compared | None, Compared | None, str]:
-    """The cells of plan.json and the parts of outputs.json that follow from the spec, with the seed, the repetitions and
-    the --set of the manifest, and a reason why that is not known. The cells may be fewer than all of the spec. A spec
-    that is missing or cannot be planned has none of them.
+    """The cells of plan.json and the parts of outputs.json that follow from the spec, with the seed, the repetitions
+    and the --set of the manifest, and a reason why that is not known. The cells may be fewer than all of the spec. A
+    spec that is missing or cannot be planned has none of them.
     """
     manifest, plan = run.manifest, run.plan
     path = run.directory.spec / Path(manifest.spec_path).name

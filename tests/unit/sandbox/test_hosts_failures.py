@@ -95,7 +95,7 @@ def test_an_answer_that_is_none_ends_the_connection_at_once(tmp_path: Path) -> N
     python.write_text("""#!/bin/sh\necho '{"answer": "check", "problems": 3}'\nexec cat >/dev/null\n""")
     python.chmod(0o755)
     began = time.monotonic()
-    with pytest.raises(MachineError, match="sends what no agent of netwarp does: .*problems"):
+    with pytest.raises(MachineError, match=r"sends what no agent of netwarp does: .*problems"):
         MachineLink(Machine("m", ("sh", "-c"), False, str(python), str(tmp_path), "endpoint", (), {}))
     assert time.monotonic() - began < HELLO_S
 
