@@ -79,7 +79,7 @@ OMISSIONS: dict[str, tuple[Change, str]] = {
         lambda run: _in_cell(run, "duration_ns", 77_000_000_000), "cells planned again from the spec: 1 equal, 1 not",
     ),
     "the spec": (lambda run: (run.spec / "spec.toml").unlink(), "cells planned again from the spec: 0 equal, 2 not"),
-    "a claim": (lambda run: _in_json(run.outputs, "claims", []), "not equal: claims"),
+    "the figures": (lambda run: _in_json(run.outputs, "figures", []), "not equal: figures"),
     "a title": (lambda run: _in_json(run.outputs, "title", "All is well"), "not equal: title"),
     "another spec": (
         lambda run: _text(run.spec / "spec.toml", "200 ms", "30 ms"), "planned again from the spec: 0 equal, 2 not",
