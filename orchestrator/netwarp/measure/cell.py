@@ -110,7 +110,7 @@ def analyze_cell(cell: Cell, cell_dir: Path) -> None:
     counters = kernel_counters(records.proc, layout.namespaces)
     checks.append(memory_check(counters))
     counted = counted_at_end(cell, layout, records.qdiscs, records.addresses)
-    checks += mark_checks(cell, counted, points)
+    checks += mark_checks(cell, layout, counted, points)
     capacity = CellCapacity(cell, records.late_ns)
     span_ns = make_series.span_ns(cell, points.values(), records.ready.t0_realtime_ns)
     backs = {flow.name: reversed_flow(flow) for flow in cell.flows if flow.reverse is not msgspec.UNSET}

@@ -35,6 +35,7 @@ from ..core.types import Flow
 from ..core.wire import ABORT, ACK, FIN, FIRST, MP_CAPABLE, MP_FASTCLOSE, MP_TCPRST, RST, SHUTDOWN_ACK, SYN
 from .datagram_flows import DatagramFlow
 from .flow_packets import FlowPackets
+from .taken_chunks import taken_chunks
 from .timetable import NEVER, Timetable
 
 
@@ -184,10 +185,10 @@ def shut_ns(receiver: FlowPackets, row: int) -> int:
 
 
 def delivered_messages(receiver: FlowPackets, row: int) -> Messages:
-    """The messages that arrived in flow `row` before its sender's ABORT and its receiver's SHUTDOWN ACK."""
-    chunks = receiver.sent_chunks
+    """The messages that the receiver took in flow `row` before its sender's ABORT and its own SHUTDOWN ACK."""
+    chunks = taken_chunks(receiver, row)
     until = min(aborted_ns(receiver, row), shut_ns(receiver, row))
-    return messages(rows_where(chunks, (chunks["flow"] == row) & (chunks["time_ns"] <= until)))
+    return messages(rows_where(chunks, chunks["time_ns"] <= until))
 
 
 def _sctp(sent: Messages) -> Delivery:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from netwarp.measure.delivery import delivered
-from support.captures import ISN, T, association, chunk, data_chunk, sctp
+from support.captures import ISN, T, association, chunk, data_chunk, init_chunk, sack_chunk, sctp
 from support.mptcp_packets import (
     ACK,
     KEYS,
@@ -69,6 +69,60 @@ def test_no_data_are_read_behind_the_shutdown_ack(tmp_path: Path) -> None:
     shut = [sctp(22, chunk(7, bytes(4))), sctp(11, chunk(8), back=True)]
     assert readable(tmp_path, "sctp", [*begun, *shut, late]) == 100
     assert readable(tmp_path, "sctp", [*begun, late, *shut]) == 200
+
+
+def message(number: int, *, path: int = 1) -> bytes:
+    """The sender's message of 100 B with this number."""
+    return sctp(22, data_chunk(ISN + number, ssn=number), path=path)
+
+
+def reported(upto: int, *gaps: tuple[int, int]) -> bytes:
+    """The receiver has all messages before number `upto` (gaps: further ones, counted from it)."""
+    return sctp(11, sack_chunk(ISN + upto - 1, gaps), back=True)
+
+
+MANY_GAPS = [(2 * n, 2 * n) for n in range(1, 17)]
+
+
+@pytest.mark.parametrize(
+    ("ending", "wanted"),
+    [
+        # no room: the SACKs behind it report it missing (RFC 9260 6.2)
+        ([message(0), message(1), reported(1)], 100),
+        ([message(0), message(1), reported(1), message(2), reported(1, (2, 2))], 100),
+        # ... and it came again, whether that is reported or not
+        ([message(0), message(1), reported(1), message(2), message(1)], 300),
+        ([message(0), message(1), reported(1), message(1), reported(1), message(1), reported(2)], 200),
+        # a SACK before it tells nothing of it, nor one that reports it in a gap
+        ([message(0), reported(1), message(1)], 200),
+        ([message(0), message(2), reported(1, (2, 2)), message(1)], 300),
+        # taken out of the buffer again
+        ([message(0), message(2), reported(1, (2, 2)), reported(1), message(1), reported(2)], 200),
+        # what a FORWARD TSN covers counts as come (RFC 3758 3.6)
+        ([message(0), message(1), reported(1), sctp(22, chunk(192, struct.pack("!I", (ISN + 1) % 2**32))), reported(2)],
+         100),
+        # more gaps than a SACK holds: it tells nothing of what is above them
+        ([*(message(n) for n in (0, *range(2, 36, 2), 34)), reported(1, *MANY_GAPS), *map(message, range(1, 34, 2))],
+         3500),
+    ],
+)  # fmt: skip
+def test_what_an_sctp_receiver_reports_missing_was_not_taken(
+    ending: Sequence[bytes], wanted: int, tmp_path: Path
+) -> None:
+    assert readable(tmp_path, "sctp", [*association(), *ending]) == wanted
+
+
+def test_an_association_that_opens_takes_no_data_before_its_cookie_ack(tmp_path: Path) -> None:
+    """RFC 9260 5.1 step D: jitter lets DATA overtake the COOKIE ACK, and they are sent again. The receiver opens."""
+    begun = [
+        sctp(0, init_chunk(22, 9000), back=True),
+        sctp(22, init_chunk(11, ISN, ack=True)),
+        sctp(11, chunk(10, b"cookie"), back=True),
+    ]
+    assert readable(tmp_path, "sctp", [*begun, message(0), sctp(22, chunk(11))]) == 0
+    assert readable(tmp_path, "sctp", [*begun, message(0), sctp(22, chunk(11)), message(0)]) == 100
+    assert readable(tmp_path, "sctp", [*begun, sctp(22, chunk(11), data_chunk(ISN))]) == 100
+    assert readable(tmp_path, "sctp", [*begun, message(0)]) == 0
 
 
 START = [*opened(SACK), *joined(), sent(0, 1, 1), sent(100, 1, 2)]

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
+
+from ...captures.native import Bools, Rows
 from ...core.link_types import DirectionName, Policer
+from ...core.topology import DirectedLink
 from ...core.types import Cell, Check, Flow
 from ...core.wire import CE, ECN_MASK
 from ...store import compressed
@@ -19,6 +23,7 @@ from ...testbed.policers import decode_policers
 from ...testbed.readback import Qdisc, decode, decode_qdiscs, split
 from ...testbed.shaping import Shaping
 from ..capture_point import CapturePoint
+from ..planned_paths import route_of
 
 Counted = Mapping[tuple[str, DirectionName], Qdisc]
 """(link, direction) -> its AQM as the last dump of the cell shows it."""
@@ -105,8 +110,9 @@ def policer_metrics(cell: Cell, dumps: Sequence[Dump]) -> dict[str, float | None
     return {"policer_dropped_packets": float(sum(lost)) if len(lost) == policers else None}
 
 
-def mark_checks(cell: Cell, counted: Counted, points: Mapping[str, CapturePoint]) -> Iterator[Check]:
-    """If the node behind a link is captured there: checks that as many marked packets arrived as the qdisc marked.
+def mark_checks(cell: Cell, layout: Layout, counted: Counted, points: Mapping[str, CapturePoint]) -> Iterator[Check]:
+    """If the node behind a link is captured there: checks that as many marked packets arrived as the qdisc marked. What
+    leaves by the same interface did not come by the link.
 
     Only if exactly one link has an AQM: with two a packet may be marked twice. Packets that the qdisc still holds have
     not arrived. Nothing is compared after a cut, since the qdisc's counters start anew, or while an interface was down,
@@ -124,7 +130,8 @@ def mark_checks(cell: Cell, counted: Counted, points: Mapping[str, CapturePoint]
         if link.forward.corrupt_ratio or link.backward.corrupt_ratio:
             continue
         packets = point.capture.packets
-        came = int(((packets["tos"] & ECN_MASK == CE) & (packets["source"] == point.links.index(name))).sum())
+        marked = packets[(packets["tos"] & ECN_MASK == CE) & (packets["source"] == point.links.index(name))]
+        came = int(_over(DirectedLink(name, direction), cell, layout, point, marked).sum())
         twice = f" (at most {qdisc.step_marks} twice)" if qdisc.step_marks else ""
         yield Check(
             f"ECN marks of {name} {direction}",
@@ -132,6 +139,23 @@ def mark_checks(cell: Cell, counted: Counted, points: Mapping[str, CapturePoint]
             f"{qdisc.kind} marked {qdisc.marked_packets}{twice} and holds {qdisc.queued_packets} packets; {came} came "
             "marked",
         )
+
+
+def _over(hop: DirectedLink, cell: Cell, layout: Layout, point: CapturePoint, packets: Rows) -> Bools:
+    """Which packets' ways from their source to their destination lead over a direction of a link."""
+    places = {face.ip: face for face in layout.interfaces()}
+    back = {
+        (flow.receiver, flow.sender, path.sender_link): path.back_link for flow in cell.flows for path in flow.paths
+    }
+    over = np.zeros(len(packets), dtype=np.bool_)
+    for ends in dict.fromkeys(pair for one, other in point.addresses for pair in ((one, other), (other, one))):
+        if ends[0] not in places or ends[1] not in places:
+            continue
+        source, target = (places[end] for end in ends)
+        leaving = back.get((source.node, target.node, target.link))
+        if hop in route_of(cell, source.node, target.node, target.link, leaving):
+            over |= point.between(packets, *ends)
+    return over
 
 
 def agent_metrics(cell: Cell, directory: CellDir, dumps: Sequence[Dump]) -> dict[str, float | None]:

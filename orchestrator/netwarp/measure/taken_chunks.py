@@ -1,0 +1,86 @@
+"""The DATA chunks that a receiving SCTP kernel took, of those that arrived at its host.
+
+It drops what arrives before the COOKIE ACK, if it opened the association (RFC 9260 5.1 step D), what finds no room in
+its receive buffer, whose bookkeeping for each message counts too, and what it takes out of that buffer again (6.2). Its
+own SACKs tell: what a later one reports missing was dropped.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..captures.capture import rows_where
+from ..captures.native import Bools, Rows
+from ..core.wire import COOKIE_ACK, COOKIE_ECHO, DATA, FORWARD_TSN, I_DATA, I_FORWARD_TSN
+from .flow_packets import FlowPackets
+
+MOST_GAPS = 16
+"""In a SACK of Linux (include/net/sctp/tsnmap.h: SCTP_MAX_GABS): of what is above them a SACK tells nothing then."""
+GAP_BLOCK = 0
+NEVER = np.iinfo(np.uint32).max  # a packet behind all others
+
+
+def taken_chunks(receiver: FlowPackets, row: int) -> Rows:
+    """The chunks of flow `row` that its sender sent, without the transmissions of data that the receiver dropped. Of
+    each TSN the first transmission that is left is none that repeats.
+    """
+    capture, sends = receiver.point.capture, receiver.data_direction[row]
+    chunks = rows_where(receiver.sent_chunks, receiver.sent_chunks["flow"] == row)
+    data = (chunks["type"] == DATA) | (chunks["type"] == I_DATA)
+    dropped = data & (chunks["packet"] < _opened(capture.chunks[capture.chunks["flow"] == row], sends))
+    sacks = capture.sacks[(capture.sacks["flow"] == row) & (capture.sacks["direction"] != sends)]
+    if len(sacks):
+        forward = chunks["packet"][_is_forward(chunks)]
+        again = chunks["is_retransmission"] > 0
+        for told in {*(np.searchsorted(sacks["packet"], forward) - 1).tolist(), len(sacks) - 1} - {-1}:
+            again |= _missing(sacks[told], capture.blocks, chunks["tsn"])
+        again &= data
+        for tsn in np.unique(chunks["tsn"][again & ~dropped]).tolist():
+            _drop(chunks, np.flatnonzero(data & ~dropped & (chunks["tsn"] == tsn)), sacks, capture.blocks, dropped)
+    if not dropped.any():
+        return chunks
+    chunks = rows_where(chunks, ~dropped).copy()
+    left = np.flatnonzero((chunks["type"] == DATA) | (chunks["type"] == I_DATA))
+    _, first = np.unique(chunks["tsn"][left], return_index=True)
+    chunks["is_retransmission"][left[first]] = 0
+    return chunks
+
+
+def _opened(chunks: Rows, sends: int) -> int:
+    """The packet with the first COOKIE ACK that came to the one that asked for it; 0 if the data's sender opened."""
+    asked = (chunks["type"] == COOKIE_ECHO) & (chunks["direction"] != sends)
+    came = chunks["packet"][(chunks["type"] == COOKIE_ACK) & (chunks["direction"] == sends)]
+    return int(came.min(initial=NEVER)) if asked.any() else 0
+
+
+def _is_forward(chunks: Rows) -> Bools:
+    forward: Bools = (chunks["type"] == FORWARD_TSN) | (chunks["type"] == I_FORWARD_TSN)
+    return forward
+
+
+def _missing(sack: Rows, blocks: Rows, tsn: Rows) -> Bools:
+    """Which TSNs a SACK reports missing."""
+    own = blocks[int(sack["first_block"]) :][: int(sack["gap_blocks"]) + int(sack["duplicate_tsns"])]
+    gaps = own[own["kind"] == GAP_BLOCK]
+    missing: Bools = tsn > sack["cumulative_tsn"]
+    if len(gaps) >= MOST_GAPS or sack["incomplete"]:
+        missing &= tsn < gaps["end"].max(initial=0)
+    for gap in gaps:
+        missing &= (tsn < gap["start"]) | (tsn >= gap["end"])
+    return missing
+
+
+def _drop(chunks: Rows, copies: Rows, sacks: Rows, blocks: Rows, dropped: Bools) -> None:
+    """Mark the transmissions of one TSN (rows of the chunks) that the last SACK before the next one reports missing, up
+    to the first that was taken. What a FORWARD TSN covers is reported as if it had come.
+    """
+    skipped = chunks["packet"][_is_forward(chunks) & (chunks["tsn"] >= chunks["tsn"][copies[0]])].min(initial=NEVER)
+    ends = np.append(chunks["packet"][copies[1:]].astype(np.int64), NEVER)
+    for at, end in zip(copies.tolist(), ends.tolist(), strict=True):
+        own = chunks[at]
+        later = (sacks["packet"] > own["packet"]) & (sacks["packet"] < min(end, int(skipped)))
+        # packets of one instant at two interfaces have no order
+        told = sacks[later & ((sacks["time_ns"] > own["time_ns"]) | (sacks["path"] == own["path"]))]
+        if not len(told) or not _missing(told[-1], blocks, chunks["tsn"][at : at + 1])[0]:
+            return
+        dropped[at] = True
