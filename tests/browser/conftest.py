@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from netwarp.present.pages.build import make_report
 from support.chromium import Browser, Page, chromium, find_chromium
-from support.report_kit import hostile_run, large_run, small_run
+from support.report_kit import counted_run, hostile_run, large_run, small_run
 
 
 @pytest.fixture(scope="session")
@@ -35,6 +35,12 @@ def page(browser: Browser) -> Iterator[Page]:
 def small(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Address of the report of 12 cells."""
     return make_report(small_run(tmp_path_factory.mktemp("small") / "run")).as_uri()
+
+
+@pytest.fixture(scope="session")
+def counted(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Address of a report over a number of flows."""
+    return make_report(counted_run(tmp_path_factory.mktemp("counted") / "run")).as_uri()
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,8 @@ SHOWN = """[...document.querySelectorAll('#explore-panels .chart')].map((chart) 
 CHOICES = "Object.fromEntries(new FormData(document.getElementById('explore-form')))"
 READY = "document.getElementById('explore-panels').getAttribute('aria-busy') === 'false'"
 NOT_VARIED = ("cell_id", "experiment", "repetition", "seed", "outcome", "reason", "virtual_s")
+NUMBER = re.compile(r"\d[\d.]*(e-?\d+)?( [A-Za-z/%]+)?")
+"""A level that is a number, with a unit or without."""
 TICKS = """[...document.querySelectorAll('#explore-panels .chart')].flatMap((chart, i) =>
   [...chart.querySelectorAll('.xtick text')].filter((one) => one.textContent).map((one) => {
     const box = one.getBoundingClientRect();
@@ -55,12 +57,17 @@ class ExploreReader:
         )
         name, options = random.choice(controls)
         value = "" if "" in options and random.random() < 0.5 else random.choice(options)
+        self.choose(name, value)
+        return f"{name}={value}"
+
+    def choose(self, name: str, value: str) -> None:
+        """Choose an option, where there is that control, and wait for the picture."""
         self.page.evaluate(
             f"(() => {{ const one = document.getElementById('explore-form').elements[{json.dumps(name)}];"
+            " if (!one) return;"
             f" one.value = {json.dumps(value)}; one.dispatchEvent(new Event('change', {{bubbles: true}})); }})()"
         )
         self.page.wait(READY)
-        return f"{name}={value}"
 
     def level(self, cell: str, factor: str) -> str:
         """A cell's level, "-" where it lacks the factor."""
@@ -88,11 +95,13 @@ class ExploreReader:
         named = [name for name in drawn if name]
         if len(set(named)) < len(named):
             faults.append(f"a factor is drawn twice: {named}")
+        levels = {self.level(cell, chosen["x"]) for cell in wanted} if kind == "line" else set[str]()
+        several = sum(NUMBER.fullmatch(level) is not None for level in levels) > 1
         for chart in self.page.evaluate(SHOWN) if wanted else []:
             for trace in chart["traces"]:
                 points = list(_points(kind, trace))
                 found.update(cell for cells, _, _ in points for cell in cells)
-                faults += self._trace(kind, chosen["x"], trace["mode"], points)
+                faults += self._trace(kind, chosen["x"], trace["mode"], points, several=several)
                 for cells, value, _ in points:
                     if value is not None and not set(cells) <= set(values):
                         faults.append(f"a point of {cells} without a value")
@@ -109,18 +118,33 @@ class ExploreReader:
         count = re.search(r"(\d+) cells? (?:is|are) left out: without (?!a value)", said)
         if int(count[1] if count else 0) != len(lacking):
             faults.append(f"{len(lacking)} cells without {chosen['x']}, and the page says {said!r}")
+        if len(levels) == 1 and f"one level of {self._title(chosen['x'])}" not in said:
+            faults.append(f"{chosen['x']} has one level, and the page says {said!r}")
         return [f"{chosen}: {fault}" for fault in (*faults, *self._overprinted())]
 
-    def _trace(self, kind: str, x: str, mode: str, points: list[Any]) -> list[str]:
-        """A line joins cells that differ in x alone; a mean is of repetitions."""
+    def _title(self, factor: str) -> str:
+        option = json.dumps(f"#explore-form [name=x] option[value={json.dumps(factor)}]")
+        return str(self.page.evaluate(f"document.querySelector({option}).textContent"))
+
+    def _trace(self, kind: str, x: str, mode: str, points: list[Any], *, several: bool) -> list[str]:
+        """A line joins cells that differ in x alone, and all of those where x is a number; a mean is of repetitions.
+        several: whether several levels that are shown are numbers.
+        """
         rest = [name for name in (*self.factors, "experiment") if name != x]
         like = lambda cell: tuple(self.level(cell, name) for name in rest)  # noqa: E731
         faults = []
         if kind == "line" and "lines" in mode:
             if len({like(cell) for cells, _, _ in points for cell in cells}) > 1:
                 faults.append("a line joins cells that differ in more than x")
-            if any(not re.match(r"[\d.]", self.level(cells[0], x)) for cells, _, _ in points):
-                faults.append("a line runs over levels that are no numbers")
+            levels = [self.level(cells[0], x) for cells, _, _ in points]
+            if any(not NUMBER.fullmatch(level) for level in levels):
+                faults.append(f"a line runs over levels that are no numbers: {levels}")
+            if [place for _, _, place in points] != sorted(place for _, _, place in points):
+                faults.append(f"a line runs to and fro over {x}")
+        apart = {self.level(cells[0], x) for cells, _, _ in points if NUMBER.fullmatch(self.level(cells[0], x))}
+        alike = len({like(cell) for cells, _, _ in points for cell in cells}) == 1
+        if kind == "line" and mode == "markers" and apart and several and alike:
+            faults.append(f"levels of {x} are numbers, and no line joins them: {sorted(apart)}")
         if kind in ("line", "heatmap"):
             for cells, value, _ in points:
                 if value is not None and len({(like(cell), self.level(cell, x)) for cell in cells}) > 1:

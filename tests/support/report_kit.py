@@ -211,6 +211,25 @@ def one_cell_run(root: Path) -> RunDir:
     return write_run(root, msgspec.structs.replace(plan, cells=plan.cells[:1]))
 
 
+COUNTS = """\
+[factor.flows]
+title = "flows"
+levels = ["2 and short ones", "50", "2", "10"]
+[factor.flows.level]
+2.title = "2 flows"
+10.title = "10 flows"
+50.title = "50 flows"
+"""
+
+
+def counted_run(root: Path) -> RunDir:
+    """48 cells: the figure's x is a count with its word in the levels' titles, beside a level that is none."""
+    text = spec_text(more=COUNTS, extra=', "flows"', where='where = { flows = "2" }')
+    before, _, after = text.rpartition('where = { flows = "2" }')  # the figure's
+    text = before.replace('x = "outage"', 'x = "flows"') + 'where = { outage = "10 s" }' + after
+    return write_run(root, plan_of(text, root.parent / f"{root.name}-spec"))
+
+
 def concluded(run: RunDir) -> Conclusion:
     """A conclusion with a part of each kind."""
     cells = tuple(sorted(run.finished()))[:2]

@@ -222,16 +222,17 @@ def payload(marks: Marks) -> Mapping[str, Any]:
 
 
 def level_axis(data: RunData, factor: str, levels: Sequence[str]) -> Axis:
-    """An axis for a factor's levels: numbers in one unit if every level is a quantity of the same kind; otherwise
-    categories in the order given.
+    """An axis for a factor's levels: numbers in one unit if there are several and all have one; otherwise categories in
+    the order given.
     """
     distinct = list(dict.fromkeys(levels))
     title = data.plan.factor_title(factor)
-    numeric = _in_one_unit(distinct)
-    if numeric is None:
-        return place_axis(title, [data.plan.level_title(factor, level) for level in distinct])
-    at, unit = numeric
-    return Axis(title, unit, log_or_linear(at), at, tuple(given(value, 6) for value in at))
+    titles = [data.plan.level_title(factor, level) for level in distinct]
+    scale = level_scale(distinct, titles)
+    at = tuple(value for value in scale.values if value is not None) if scale else ()
+    if scale is None or len(at) < len(distinct):
+        return place_axis(title, titles)
+    return Axis(title, scale.unit, log_or_linear(at), at, tuple(given(value, 6) for value in at))
 
 
 def level_places(data: RunData, factor: str, levels: Sequence[str], beside: float = 0.5) -> Axis:
@@ -278,17 +279,47 @@ def marked(points: int) -> int:
     return max(1, points // MARKERS)
 
 
-def _in_one_unit(levels: Sequence[str]) -> tuple[tuple[float, ...], str] | None:
-    """Levels in the unit of the largest one; None unless all are quantities of one kind with a unit."""
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The numbers of a factor's levels in one unit, which may be a word ("2 flows"). values: None of a level that is no
+    number.
+    """
+
+    values: tuple[float | None, ...]
+    unit: str
+
+
+_COUNT = re.compile(r"(0|[1-9]\d*|\d+(?:\.\d+)?e[+-]?\d+)(?: ([a-z]+))?")
+"""No version ("6.12"), and no number within a text ("10 packets (Linux)")."""
+
+
+def level_scale(levels: Sequence[str], titles: Sequence[str]) -> Scale | None:
+    """The levels as numbers of one unit. A level that is no quantity is read by its title: "2 flows", "10". None: fewer
+    than two are numbers, or they have several kinds.
+    """
+    numbers = [_quantity(level) or _count(title) for level, title in zip(levels, titles, strict=True)]
+    known = [number for number in numbers if number is not None]
+    if len(known) < 2 or len({kind for kind, _, _ in known}) > 1:
+        return None
+    _, unit, _ = max(known, key=lambda number: number[2])
+    one = parse_quantity(f"1 {unit}").value if _quantity(f"1 {unit}") else 1
+    return Scale(tuple(None if number is None else number[2] / one for number in numbers), unit)
+
+
+def _quantity(level: str) -> tuple[str, str, float] | None:
+    """Kind, unit as it is written and base value of a quantity with a unit."""
+    unit = re.sub(r"^[^A-Za-z%]*(?:[eE][+-]?\d+)?\s*", "", level.strip())
     try:
-        quantities = [parse_quantity(level) for level in levels]
-        if len({quantity.kind for quantity in quantities}) != 1:
-            return None
-        largest = levels[max(range(len(levels)), key=lambda index: quantities[index].value)]
-        unit = re.sub(r"^[^A-Za-z%]*(?:[eE][+-]?\d+)?\s*", "", largest.strip())
-        if not unit:
-            return None
-        unit_value = parse_quantity(f"1 {unit}").value
+        quantity = parse_quantity(level)
     except QuantityError:
         return None
-    return tuple(quantity.value / unit_value for quantity in quantities), unit
+    return (quantity.kind, unit, quantity.value) if unit else None
+
+
+def _count(title: str) -> tuple[str, str, float] | None:
+    """The same of a number that stands alone or beside one word, in singular or plural."""
+    found = _COUNT.fullmatch(title)
+    if found is None:
+        return None
+    word = found[2] or ""
+    return f"count of {word.removesuffix('s')}", word, float(found[1])

@@ -21,7 +21,7 @@ from ..cell_list import ROWS_AT_ONCE, Listing, listing_data, make_listing, spans
 from ..claim_blocks import statements
 from ..claim_evidence import NOTHING, evidence
 from ..figures import describe_figures
-from ..figures.description import Drawing, level_axis, payload
+from ..figures.description import Drawing, level_scale, payload
 from ..figures.line import line_key
 from ..figures.over_time import make_events, series_titles
 from ..figures.print import printed
@@ -165,32 +165,31 @@ def plotly_script() -> Path:
 
 
 def explore_data(data: RunData) -> dict[str, Any]:
-    """Factors with their axes, metrics, and a row a completed cell: levels by index, values by metric and flow."""
+    """Factors with their levels and the numbers of these, metrics, and a row a completed cell: levels by index, values
+    by metric and flow.
+    """
     factors: list[dict[str, Any]] = []
     for factor in data.plan.factors:
         used = {result.cell.factors.get(factor.name, "-") for result in data.cells}
         levels = [level.name for level in factor.levels if level.name in used]
         levels += ["-"] if "-" in used else []
         if len(levels) > 1:
-            axis = level_axis(data, factor.name, [level for level in levels if level != "-"])
+            titles = [data.plan.level_title(factor.name, level) if level != "-" else "without" for level in levels]
+            scale = level_scale(levels, titles)
             factors.append(
                 {
                     "name": factor.name,
-                    "title": axis.title,
-                    "unit": axis.unit,
-                    "kind": axis.kind,
+                    "title": data.plan.factor_title(factor.name),
+                    "unit": scale.unit if scale else "",
                     "levels": levels,
-                    "at": axis.at,
-                    "titles": [
-                        data.plan.level_title(factor.name, level) if level != "-" else "without" for level in levels
-                    ],
+                    "at": scale.values if scale else None,
+                    "titles": titles,
                 }
             )
     parts = _parts_alike(data)
     if parts:
         factors.append(
-            {"name": "experiment", "title": "part of the run", "unit": "", "kind": "category", "levels": parts,
-             "at": list(range(len(parts))), "titles": parts}
+            {"name": "experiment", "title": "part of the run", "unit": "", "levels": parts, "at": None, "titles": parts}
         )  # fmt: skip
     columns = sorted({(metric, flow) for (_, flow, metric), value in data.values.items() if value is not None})
     order = {name: place for place, name in enumerate(data.metrics)}

@@ -9,6 +9,7 @@
   const left = document.getElementById("explore-left");
   const hidden = new Set();
   const KINDS = [["line", "points and lines"], ["box", "box plot"], ["cdf", "distribution (CDF)"], ["heatmap", "heat map"]];
+  const MOST_ROWS = 1000; // of the table; the file has all
   const SHARE = "share of values at or below";
   let data = null;
   let asked = null; // what the address says, until the data is there
@@ -200,19 +201,34 @@
     const all = groups.flatMap((group) => [...group.at.values()].flat().map(([value]) => value));
     const { divisor, unit } = netwarp.scale(all, metric.unit);
     const levels = x.levels.map((_, i) => i).filter((i) => groups.some((group) => group.at.has(i)));
-    const numeric = kind === "line" && x.kind !== "category";
-    const at = levels.map((i, place) => (numeric ? x.at[i] : place));
-    const xUnit = numeric ? x.unit : "";
-    const text = levels.map((i, place) => (numeric ? netwarp.given(at[place], 6) : x.titles[i]));
-    const beside = { line: 0.3, box: 0.6 }[kind] || 0.5; // room before the first place and behind the last
-    const axis = { title: x.title, unit: xUnit, label: label(x.title, xUnit), kind: numeric ? x.kind : "category", at, text, ticks: text,
-      span: numeric ? null : [-beside, at.length - 1 + beside] };
+    const axis = kind === "line" && numbers(x, levels).length > 1 ? scaleAxis(x, levels) : placeAxis(x, levels, { line: 0.3, box: 0.6 }[kind] || 0.5);
     const title = metric.flow && flowsOf(metric.name).length > 1 ? `${metric.title} of ${metric.flow}` : metric.title;
     const value = valueAxis(title, unit, all.map((one) => one / divisor), kind === "line" ? "linear" : far(all));
     const heads = { divisor, levels, kind: "chart", x: axis, y: value, value, boxes: [], bands: [], sources: [] };
     if (kind === "heatmap") return [{ ...heads, kind, ...heat(picked, heads) }];
     const describe = { line: lines, cdf: steps, box: boxes }[kind];
     return picked.panels.map((panel) => ({ ...heads, title: panel.label, ...describe(panel, heads) }));
+  }
+
+  const numbers = (x, levels) => (x.at ? levels.map((level) => x.at[level]).filter((value) => value !== null) : []);
+
+  // Levels side by side. beside: room before the first place and behind the last.
+  function placeAxis(x, levels, beside) {
+    const text = levels.map((level) => x.titles[level]);
+    return { title: x.title, unit: "", label: x.title, kind: "category", at: levels.map((_, place) => place), text, ticks: text, span: [-beside, levels.length - 1 + beside] };
+  }
+
+  // Levels at their numbers; levels that are words stand behind the largest, apart. words: for each level, whether it is one.
+  function scaleAxis(x, levels) {
+    const known = numbers(x, levels);
+    const kind = far(known);
+    const [low, high] = [Math.min(...known), Math.max(...known)];
+    const behind = (share) => (kind === "log" ? high * (high / low) ** share : high + (high - low) * share);
+    const words = levels.map((level) => x.at[level] === null);
+    let next = 0;
+    const at = levels.map((level, place) => (words[place] ? behind(0.2 * ++next) : x.at[level]));
+    const text = levels.map((level, place) => (words[place] ? x.titles[level] : netwarp.given(at[place], 6)));
+    return { title: x.title, unit: x.unit, label: label(x.title, x.unit), kind, at, text, ticks: text, span: null, words, apart: next ? behind(0.1) : null };
   }
 
   // As figures/description.py makes it; `span` is what a heat map's colours span.
@@ -225,25 +241,30 @@
 
   // Points; a line joins them where x is a number and they differ in nothing else.
   function lines(panel, { divisor, levels, x }) {
+    const points = (group, form, there) => {
+      const of = (take) => there.map(([level, place]) => take(group.at.get(level), place));
+      const numbers = (values) => values.map(([value]) => value / divisor);
+      return {
+        key: group.key, label: group.label, source: 0, form, every: 1, note: "",
+        x: of((_, place) => x.at[place]), y: of((values) => mean(values) / divisor),
+        n: of((values) => values.length), cells: of((values) => values.map(([, id]) => id)),
+        // several cells at one place: bars from the smallest to the largest
+        low: of((values) => (values.length > 1 ? Math.min(...numbers(values)) : null)),
+        high: of((values) => (values.length > 1 ? Math.max(...numbers(values)) : null)),
+      };
+    };
     return {
       sources: [netwarp.data.system],
-      series: panel.groups.map((group) => {
+      series: panel.groups.flatMap((group) => {
         const there = levels.map((level, place) => [level, place]).filter(([level]) => group.at.has(level));
-        const of = (take) => there.map(([level, place]) => take(group.at.get(level), place));
-        const numbers = (values) => values.map(([value]) => value / divisor);
         if (unlike(group)) {
           const every = there.flatMap(([level, place]) => group.at.get(level).map(([value, id]) => ({ at: x.at[place], value: value / divisor, id })));
           return { key: group.key, label: group.label, source: 0, form: "points", every: 1, note: "", low: [], high: [], n: [],
             x: every.map((one) => one.at), y: every.map((one) => one.value), cells: every.map((one) => [one.id]) };
         }
-        return {
-          key: group.key, label: group.label, source: 0, form: x.kind === "category" ? "marks" : "lines", every: 1, note: "",
-          x: of((_, place) => x.at[place]), y: of((values) => mean(values) / divisor),
-          n: of((values) => values.length), cells: of((values) => values.map(([, id]) => id)),
-          // several cells at one place: bars from the smallest to the largest
-          low: of((values) => (values.length > 1 ? Math.min(...numbers(values)) : null)),
-          high: of((values) => (values.length > 1 ? Math.max(...numbers(values)) : null)),
-        };
+        const apart = ([, place]) => !x.words || x.words[place];
+        const parts = [["lines", there.filter((one) => !apart(one)).sort(([, one], [, other]) => x.at[one] - x.at[other])], ["marks", there.filter(apart)]];
+        return parts.filter(([, part]) => part.length).map(([form, part]) => points(group, form, part));
       }),
     };
   }
@@ -370,12 +391,14 @@
     Promise.all(others.map((one) => window.Plotly.relayout(one, axes))).finally(() => { following = false; });
   }
 
-  // How many cells fit the choice and are not drawn, and why.
-  function leftOut({ x, metric, lacking, valueless }) {
+  // How many cells fit the choice and are not drawn, and why; and an x that is one level.
+  function leftOut({ x, metric, lacking, valueless, panels: shown }, kind) {
     const counted = (n) => (n === 1 ? "1 cell is" : `${n} cells are`);
     const words = [];
     if (lacking) words.push(`${counted(lacking)} left out: without ${x.title}.`);
     if (valueless) words.push(`${counted(valueless)} left out: without a value of ${metric.title}.`);
+    const levels = new Set(shown.flatMap((panel) => panel.groups.flatMap((group) => [...group.at.keys()])));
+    if (kind !== "cdf" && levels.size === 1) words.push(`All cells shown have one level of ${x.title}: ${x.titles[[...levels][0]]}.`);
     left.textContent = words.join(" ");
     left.hidden = !words.length;
   }
@@ -388,7 +411,7 @@
     const state = read();
     const picked = pick(state);
     const groups = picked.panels.flatMap((panel) => panel.groups);
-    leftOut(picked);
+    leftOut(picked, state.kind);
     const lookOf = looksFor(groups);
     const list = figures(picked, state.kind);
     const draw = () => drawPanels(list, lookOf, state.kind);
@@ -399,8 +422,9 @@
     document.getElementById("explore-table").replaceChildren(h("table", { class: "plain" },
       h("caption", { class: "unseen" }, "Numbers of the chosen plot"),
       h("thead", {}, h("tr", {}, heads.map((head, i) => h("th", { scope: "col", class: i >= first && "n" }, head)))),
-      h("tbody", {}, body.map((row) => h("tr", {}, row.map((field, i) =>
-        h(i ? "td" : "th", { scope: i ? null : "row", class: i >= first && "n" }, typeof field === "number" ? number(field) : field)))))));
+      h("tbody", {}, body.slice(0, MOST_ROWS).map((row) => h("tr", {}, row.map((field, i) =>
+        h(i ? "td" : "th", { scope: i ? null : "row", class: i >= first && "n" }, typeof field === "number" ? number(field) : field)))))),
+      body.length > MOST_ROWS ? h("p", { class: "note", id: "explore-more" }, `${number(body.length - MOST_ROWS)} more rows are in the file.`) : "");
     document.getElementById("explore-csv").onclick = () => netwarp.download("netwarp-" + [picked.metric.name, picked.metric.flow].filter(Boolean).join("-") + ".csv", netwarp.csv([heads, ...body]));
     document.getElementById("explore-none").hidden = groups.length > 0;
     panels.hidden = !groups.length;
@@ -418,8 +442,8 @@
     const has = (factor) => data.cells.filter((cell) => factor.levels[cell.levels[data.factors.indexOf(factor)]] !== "-").length;
     const most = (list, weight) => list.reduce((best, one) => (best === null || weight(one) > weight(best) ? one : best), null);
     const drawn = figure && data.factors.find((factor) => factor.title === figure.x.title);
-    const numbers = data.factors.filter((factor) => factor.kind !== "category");
-    const x = drawn || most(numbers.length ? numbers : data.factors, has);
+    const scales = data.factors.filter((factor) => factor.at);
+    const x = drawn || most(scales.length ? scales : data.factors, has);
     const others = data.factors.filter((factor) => factor !== x);
     const colours = lines.filter((name) => name !== x.name);
     const metric = (figure && data.metrics.find((one) => one.title === figure.y.title)) || data.metrics.find((one) => one.name === "goodput_bit_s") || data.metrics[0];

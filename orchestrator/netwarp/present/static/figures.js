@@ -16,7 +16,7 @@
   };
   const text = (axis, value) => {
     const place = axis.at.indexOf(value);
-    return `${netwarp.charts.plain(place < 0 ? netwarp.number(value, 6) : axis.text[place])} ${netwarp.charts.plain(axis.unit)}`;
+    return `${netwarp.charts.plain(place < 0 ? netwarp.number(value, 6) : axis.text[place])} ${axis.words && axis.words[place] ? "" : netwarp.charts.plain(axis.unit)}`;
   };
 
   function axisOf(axis, room, standoff, texts) {
@@ -66,6 +66,8 @@
     Object.assign(layout.yaxis, axisOf(figure.y, height, 8, () => figure.y.ticks.map(plain)));
     layout.shapes = figure.bands.map(([from, to]) => (
       { type: "rect", x0: from, x1: to, yref: "paper", y0: 0, y1: 1, fillcolor: colours.fault, line: { width: 0 }, layer: "below" }));
+    // a level that is a word stands behind this line, not on the scale
+    if (figure.x.apart) layout.shapes.push({ type: "line", x0: figure.x.apart, x1: figure.x.apart, yref: "paper", y0: 0, y1: 1, line: { color: colours.soft, width: 1, dash: "dot" } });
     layout.hovermode = "closest";
     layout.uirevision = figure.x.label + figure.y.label; // a zoom outlives a change of lines or theme, not of axes
     return { traces: [...boxes, ...series], layout };
