@@ -13,6 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
 from .numbers import fixed
@@ -96,32 +97,41 @@ def parse_quantity(text: str, kind: Kind | None = None) -> Quantity:
     Raises QuantityError: no number, unknown or missing unit, wrong kind, negative, not a whole number of base units, a
     ratio above 1, or a number above 64 bits.
     """
+    quantity = _read(text, kind)
+    if isinstance(quantity, str):
+        raise QuantityError(quantity)
+    return quantity
+
+
+@lru_cache(4096)
+def _read(text: str, kind: Kind | None) -> Quantity | str:
+    """The quantity, or what is wrong: the cells of a spec write the same texts thousands of times."""
     shown = repr(text[:LONGEST_TEXT]) + ("..." if len(text) > LONGEST_TEXT else "")
     example = f"; write for example {EXAMPLES[kind] if kind else EXAMPLES['time'] + ' or ' + EXAMPLES['rate']}"
     match = _NUMBER.fullmatch(text.strip()) if len(text) <= LONGEST_TEXT else None
     if match is None:
-        raise QuantityError(f"{shown} is not a number with its unit{example}")
+        return f"{shown} is not a number with its unit{example}"
     sign, digits, unit = match.groups()
     if unit not in _UNITS:
-        raise QuantityError(f"{shown}: {_unknown_unit(unit, kind)}{example}")
+        return f"{shown}: {_unknown_unit(unit, kind)}{example}"
     unit_kind, scale = _UNITS[unit]
     # "1" of a ratio may be the whole or 1 %, "0.5" a half or half of a percent; "1e-5" and "0" are one thing only
     plain = "e" not in digits.lower() and Fraction(digits) != 0
     if unit == "" and (kind not in (None, "ratio") or plain or Fraction(digits) > 1):
-        raise QuantityError(f"{shown} is a bare number: its unit is missing{example}")
+        return f"{shown} is a bare number: its unit is missing{example}"
     if kind is not None and unit_kind != kind:
-        raise QuantityError(f"{shown} is {WORDS[unit_kind]}, but {WORDS[kind]} is wanted{example}")
+        return f"{shown} is {WORDS[unit_kind]}, but {WORDS[kind]} is wanted{example}"
     value = Fraction(digits) * scale
     if sign == "-" and value:
-        raise QuantityError(f"{shown} is negative{example}")
+        return f"{shown} is negative{example}"
     if value > LARGEST:
-        raise QuantityError(f"{shown} is too large to be meant{example}")
+        return f"{shown} is too large to be meant{example}"
     if unit_kind in ("ratio", "bdp", "frequency"):
         if unit_kind == "ratio" and value > 1:
-            raise QuantityError(f"{shown} is more than the whole{example}")
+            return f"{shown} is more than the whole{example}"
         return Quantity(unit_kind, float(value))
     if value.denominator != 1:
-        raise QuantityError(f"{shown} is not a whole number of {_BASE[unit_kind]}{example}")
+        return f"{shown} is not a whole number of {_BASE[unit_kind]}{example}"
     return Quantity(unit_kind, value.numerator)
 
 

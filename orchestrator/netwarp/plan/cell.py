@@ -19,6 +19,7 @@ from ..experiment.fields import Reader
 from ..experiment.grammar import RESOLVED
 from ..experiment.options import FORWARDING
 from ..experiment.problems import Problems
+from ..experiment.profiles import Stacks
 from .agents import with_agents
 from .arrivals import drawn_flows
 from .capture_points import read_captures
@@ -65,6 +66,7 @@ class CellPlanner:
     ) -> None:
         self._spec, self._problems, self._sysctls, self._builds = spec, problems, sysctls, builds
         self._network = Network(problems, spec.files)
+        self._stacks = Stacks(problems)
 
     def cells(
         self, experiment: str, levels: Combination, seed: int, repetitions: int, *, only_random: bool = False
@@ -76,7 +78,7 @@ class CellPlanner:
         before = len(self._problems)
         named = ", ".join(f"{name}={level}" for name, level in levels.items() if level != "-")
         self._problems.context = f"first seen in the cell {named}" if named else ""
-        resolved = resolve(self._spec, levels, self._problems)
+        resolved = resolve(self._spec, levels, self._stacks, self._problems)
         if len(self._problems) > before:
             return ()
         top = Reader(resolved.top, RESOLVED, self._problems)

@@ -51,8 +51,10 @@ def merged(spec: Spec, levels: Combination) -> Item:
     return merge(document, spec.overrides)
 
 
-def resolve(spec: Spec, levels: Combination, problems: Problems) -> Resolved:
-    """Merge, expand and fill in. Mistakes are added to `problems`; the result must not be used then."""
+def resolve(spec: Spec, levels: Combination, stacks: Stacks, problems: Problems) -> Resolved:
+    """Merge, expand and fill in. stacks: those read for other combinations. Mistakes are added to `problems`; the
+    result must not be used then.
+    """
     document = merged(spec, levels)
     parameters = resolve_parameters(document.under("parameter"), levels, problems)
     values = Values({**parameters, **levels}, _places(document.under("parameter"), spec, levels), problems)
@@ -61,7 +63,6 @@ def resolve(spec: Spec, levels: Combination, problems: Problems) -> Resolved:
         expanded = expand_shape(substitute(shape, values), problems)
         document = merge(expanded, document) if expanded is not None else document
     sections = {name: _section(document, name, levels, values) for name in SECTIONS}
-    stacks = Stacks(problems)
     nodes = {name: stacks.node(item) for name, item in sections["node"].items()}
     made = expand_groups(sections["flow"], sections["node"], sections["link"], problems)
     flows = {name: stacks.flow(item, sections["node"]) for name, item in made.items.items()}
@@ -78,10 +79,16 @@ def _places(parameters: Mapping[str, Item], spec: Spec, levels: Combination) -> 
     places = {name: item.part(levels[name]) for name, item in listed.items() if item is not None}
     places = {**parameters, **places}
     for _ in range(DEEPEST_PARAMETER):
-        for name, place in places.items():
-            other = PLACEHOLDER.fullmatch(str(place.value))
-            if other is not None and other[1] in places:
-                places[name] = places[other[1]]
+        repeated = {
+            name: places[other[1]]
+            for name, place in places.items()
+            if isinstance(place.value, str)
+            and (other := PLACEHOLDER.fullmatch(place.value)) is not None
+            and other[1] in places
+        }
+        if not repeated:
+            break
+        places.update(repeated)
     return places
 
 
