@@ -22,8 +22,8 @@ from .run_study import Verdict, smaller, tried
 from .study import drawn
 
 TWICE_EVERY, REPORT_EVERY = 10, 20
-LEAST_OF_A_KEY = 0.02
-"""Of the studies that ran, that use each key; of the first 1,000."""
+LEAST_OF_A_KEY, KEYS_FROM = 0.02, 1000
+"""Of the studies that ran, that use each key; said of at least that many studies."""
 
 
 class Account:
@@ -71,7 +71,7 @@ class Account:
             f"numbers held {self.held} ({len(self.by_metric)} metrics), kernel's counters held {self.counters}, "
             f"flows not judged {dict(self.unjudged)}",
             f"keys of the grammar {len(every_key())}, below {LEAST_OF_A_KEY:.0%} of the studies {len(missed)}",
-            *(f"  {count} {key}" for count, key in missed),
+            *(f"  {count} {key}" for count, key in missed if ran >= KEYS_FROM),
             *(f"refused: study {number}: {text.splitlines()[0][:300]}" for number, text in self.refused),
             *(f"wrong in {count}: {mark} | study {self.first[mark][0]}: {self.first[mark][1][:400]}"
               for mark, count in self.wrong.most_common()),

@@ -62,10 +62,10 @@ class Flows:
     def _transport(self, name: str, way: Way) -> None:
         draw = self._draw
         if len(way.paths) > 1:
-            protocol = "mptcp" if self._net.corrupting else draw.of(("sctp", "sctp", "mptcp"))
+            protocol = draw.of(("sctp", "sctp", "mptcp"))
         else:
             protocol = draw.of(("tcp", "tcp", "tcp", "sctp", "sctp", "udp", "mptcp"))
-            if self._net.agents or (self._net.corrupting and protocol == "sctp"):
+            if self._net.agents:
                 protocol = "tcp"
         keys: Keys = {"protocol": protocol, "paths": list(way.paths)}
         keys |= self._times(way, protocol)
@@ -270,7 +270,7 @@ class Flows:
     def _group(self, name: str, way: Way) -> None:
         """Equal flows, or flows that arrive."""
         draw = self._draw
-        protocol = "tcp" if self._net.corrupting else draw.of(("tcp", "tcp", "sctp"))
+        protocol = draw.of(("tcp", "tcp", "sctp"))
         keys: Keys = {"protocol": protocol, "paths": list(way.paths)}
         duration = self._duration_ns
         if draw.maybe(0.72):
@@ -315,7 +315,7 @@ class Flows:
     def _page(self, name: str, way: Way) -> None:
         """Pages over TCP or SCTP."""
         draw = self._draw
-        protocol = "tcp" if self._net.corrupting else draw.of(("tcp", "sctp"))
+        protocol = draw.of(("tcp", "sctp"))
         objects: object = draw.of(
             (["2 kB", "700 B"], {"count": 3, "size": "1500 B"}, {"count": 4, "median": "1 kB", "sigma": "1.2"})
         )
@@ -363,7 +363,7 @@ class Flows:
             self._study.flow(name, way.sender, way.receiver, **keys)
             self._known(name, "icmp", way)
             return
-        protocol = "tcp" if self._net.corrupting else draw.of(("tcp", "tcp", "udp", "sctp"))
+        protocol = draw.of(("tcp", "tcp", "udp", "sctp"))
         keys = {"protocol": protocol, "paths": list(way.paths), "start": "1 s", "stop": f"{min(seconds, 3)} s",
                 "program": "iperf3"}  # fmt: skip
         if draw.maybe(0.9):

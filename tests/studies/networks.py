@@ -87,11 +87,6 @@ class Network:
     """Hosts have TCP's window scaling off."""
     bottlenecks: list[str] = field(default_factory=list)
 
-    @property
-    def corrupting(self) -> bool:
-        """True if a link alters bits: SCTP takes packets with a wrong CRC32c then (docs/limitations.md)."""
-        return any(link.has("corrupt") for link in self.links.values())
-
 
 class Networks:
     """Draws one network into an experiment."""

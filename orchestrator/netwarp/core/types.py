@@ -385,6 +385,12 @@ class Cell(Frozen, frozen=True, kw_only=True):
         """(Link, direction) -> what it does to packets, unless an event changes it."""
         return {(link.name, side): link.side(side) for link in self.links for side in SIDES}
 
+    @property
+    def corrupts(self) -> bool:
+        """True if a link alters bits, at any time."""
+        of_events = (event.side(side) for event in self.timeline for side in SIDES)
+        return any(shape is not None and shape.corrupt_ratio for shape in (*self.shapes.values(), *of_events))
+
 
 class Problem(Frozen, frozen=True):
     """A reason why a back end cannot run on this machine: what is missing, and the exact remedy."""

@@ -14,7 +14,6 @@ from pathlib import Path
 import msgspec
 
 from ..core.ip_families import IPV6
-from ..core.link_types import SIDES
 from ..core.types import Cell, Check, Flow
 from ..core.types import Path as FlowPath
 from ..core.wire import ETHERNET_HEADER_BYTES
@@ -40,9 +39,7 @@ def capture_checks(cell: Cell, points: list[CapturePoint], records: dict[str, Ca
     }
     # a router fragments what its next link does not carry, where the sender allows it; one of them may be lost
     fragmenting = len(set(mtu.values())) > 1 or any(event.action == "mtu" for event in cell.timeline)
-    shapes = [link.side(side) for link in cell.links for side in SIDES]
-    shapes += [shape for event in cell.timeline for side in SIDES if (shape := event.side(side)) is not None]
-    corrupting = any(shape.corrupt_ratio for shape in shapes)
+    corrupting = cell.corrupts
     for point in points:
         for number, link in enumerate(point.links):
             source = point.capture.sources[number]

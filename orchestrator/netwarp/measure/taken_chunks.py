@@ -15,7 +15,7 @@ from ..core.wire import COOKIE_ACK, COOKIE_ECHO, DATA, FORWARD_TSN, I_DATA, I_FO
 from .flow_packets import FlowPackets
 
 MOST_GAPS = 16
-"""In a SACK of Linux (include/net/sctp/tsnmap.h: SCTP_MAX_GABS): of what is above them a SACK tells nothing then."""
+"""In a SACK of Linux (include/net/sctp/constants.h: SCTP_MAX_GABS): of what is above them a SACK tells nothing then."""
 GAP_BLOCK = 0
 NEVER = np.iinfo(np.uint32).max  # a packet behind all others
 

@@ -21,7 +21,7 @@ from . import messages
 from .agent_steps import agent_rules, agent_signals, agents_of, forwarding, relay_rules, relays, start_agents
 from .arguments import flow_token, listener_steps, program_files
 from .direction_program import DirectionProgram
-from .host_faults import NO_LOOSE, Asked, HostFaultSteps, Wanted, accepts_again, add_route, firewalls
+from .host_faults import NO_CHECKSUM, NO_LOOSE, Asked, HostFaultSteps, Wanted, accepts_again, add_route, firewalls
 from .layout import Devices, Interface, Layout, hop_name, make_layout
 from .many_flows import process_id, shared_processes, spawn_many
 from .message_files import message_files
@@ -315,7 +315,8 @@ def _network(cell: Cell, clock: Clock, layout: Layout, shaping: Shaping, out: Co
         if name in layout.routers:
             values |= FORWARDS_IPV4 if families != {IPV6} else {}
         values.update(sysctls.get(name, {}))
-        values |= NO_LOOSE if number in out.firewalls else {}
+        if number in out.firewalls:
+            values |= NO_LOOSE | (NO_CHECKSUM if cell.corrupts else {})
         for key, value in values.items():
             _set(out, number, key, value)
     for near, far in layout.veths:

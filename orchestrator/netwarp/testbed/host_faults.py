@@ -28,6 +28,10 @@ from .steps import Step, step
 
 NO_LOOSE = {"net.netfilter.nf_conntrack_tcp_loose": "0"}
 """A firewall takes no TCP connection up in its midst."""
+NO_CHECKSUM = {"net.netfilter.nf_conntrack_checksum": "0"}
+"""Where links alter bits, a firewall leaves checksums to the receiver: a packet of SCTP that it has checked counts as
+right from there on (nf_conntrack_proto_sctp.c), also when the link behind it alters the packet.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import netwarp
 import pytest
 from studies.run_study import tried
 from studies.study import drawn
@@ -25,3 +26,17 @@ def test_numbers_of_drawn_studies_are_those_of_the_oracle(first: int, kernel: Pa
             command = f"make fuzz-studies ARGS='--seed {SEED} --first {number} --studies 1 --shrink'"
             wrong[number] = f"{command}: {'; '.join(text for _, text in verdict.wrong[:5])}"
     assert not wrong
+
+
+@pytest.mark.parametrize("family", ["ipv4", "ipv6"])
+def test_sctp_drops_what_a_link_alters_behind_a_firewall(family: str, kernel: Path, tmp_path: Path) -> None:
+    """The kernel's own count of wrong CRC32c is that of the packets at its host, which the oracle holds."""
+    study = netwarp.Experiment("altered", seed=3, duration="1 s")
+    study.node("a")
+    study.node("b")
+    study.link("p1", "a", "b", family=family, rate="10 Mbit/s", one_way_delay="10 ms", queue="100 packets",
+               firewall="drop", corrupt="5 %")  # fmt: skip
+    study.flow("f", "a", "b", protocol="sctp", paths=["p1"])
+    verdict = tried(study, 0, tmp_path / "run")
+    assert not verdict.wrong
+    assert verdict.judged.counters >= 2

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -151,6 +152,30 @@ def of_hosts(files: CellFiles, flows: Sequence[FlowSeen]) -> Iterator[tuple[str,
         if "Udp.OutDatagrams" in counters and not any(link.get("family") for link in files.links.values()):
             udp = sum(1 for packet in sent if packet.protocol == UDP)
             yield f"{host} Udp.OutDatagrams", counters["Udp.OutDatagrams"], udp
+
+
+def of_checksums(files: CellFiles) -> Iterator[tuple[str, float, float]]:
+    """How many packets of SCTP each host's kernel dropped for their CRC32c, where links alter bits, beside how many are
+    captured with a wrong one (RFC 9260 6.8): (name, kernel's, captured).
+    """
+    if not files.corrupting:
+        return
+    points = {(point["node"], point["link"]) for point in files.cell["captures"]}
+    for host, counters in proc(files).items():
+        mine = [name for name, link in files.links.items() if host in (link["a"], link["b"])]
+        if "SctpChecksumErrors" not in counters or not {(host, name) for name in mine} <= points:
+            continue
+        ours = {files.address(host, name) for name in mine}
+        wrong = 0
+        for name in mine:
+            came = [packet for packet in files.capture(host, name) or () if packet.destination in ours]
+            macs = Counter(packet.to_mac for packet in came)  # an altered one is another host's
+            wrong += sum(
+                packet.protocol == SCTP and packet.heard and not packet.good and not packet.fragment
+                and packet.to_mac == macs.most_common(1)[0][0]
+                for packet in came
+            )  # fmt: skip
+        yield f"{host} SctpChecksumErrors", counters["SctpChecksumErrors"], wrong
 
 
 def of_sockets(files: CellFiles, seen: FlowSeen) -> Iterator[tuple[str, float, float]]:

@@ -97,6 +97,9 @@ def seen_flow(files: CellFiles, flow: Json) -> FlowSeen:
                 return FlowSeen(flow, flow["name"], protocol, End([], []), End([], []), unjudged="fragments")
             ways = (packet.source, packet.destination)
             near, far = (packet.sport, packet.dport) if from_port else (packet.dport, packet.sport)
+            if files.corrupting and protocol == "sctp" and port in (near, far) and not {*ways} <= pairs[0] | pairs[1]:
+                altered = "an altered address of SCTP over IPv6"  # docs/limitations.md
+                return FlowSeen(flow, flow["name"], protocol, End([], []), End([], []), unjudged=altered)
             if near == port and ways[0] in pairs[0] and ways[1] in pairs[1]:
                 there.append(packet)
             elif far == port and ways[1] in pairs[0] and ways[0] in pairs[1] and kind != 17:

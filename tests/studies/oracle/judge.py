@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .cell import CellFiles
-from .counters import of_hosts, of_sockets
+from .counters import of_checksums, of_hosts, of_sockets
 from .flows import FlowSeen, Numbers, flow_numbers, own, reversed_json, seen_flow
 from .links import PLACES, held, in_windows, link_numbers, lost_numbers, managed, over_link, waiting_of_flow
 from .queues import Passage, flow_passages, idle_of, lowest_mean, passage_numbers, passages
@@ -176,7 +176,7 @@ def expected(files: CellFiles, judged: Judged) -> Iterator[tuple[str, str, float
             exact = set()
         for (subject, series), values in in_windows(files, list(seen.values()), over, links, exact).items():
             judged.hold_windows(cell_id, subject, series, values)
-    for name, theirs, ours in (*of_hosts(files, list(seen.values())),
+    for name, theirs, ours in (*of_hosts(files, list(seen.values())), *of_checksums(files),
                                *(row for each in seen.values() for row in of_sockets(files, each))):  # fmt: skip
         judged.counters += 1
         if theirs != ours:

@@ -52,6 +52,9 @@ class Packet:
     payload: bytes = b""
     good: bool = True
     """False: a wrong checksum (looked at where links corrupt)."""
+    heard: bool = True
+    """False: IP does not pass it on to its transport: a wrong header or length."""
+    to_mac: bytes = b""
 
     @property
     def is_sack(self) -> bool:
@@ -90,7 +93,7 @@ def _packet(t: int, frame: bytes, checksums: bool) -> Packet | None:
         packet = Packet(t, source, destination, ip[9], length, ip[1] & 3,
                         ip[4:6] + ip[9:10] + ip[12:20] + body, fragment=bool(pieces))  # fmt: skip
         pseudo = ip[12:20] + struct.pack(">HH", ip[9], len(body))
-        packet.good = not checksums or _ones(ip[:head]) == 0xFFFF  # RFC 791 3.1
+        packet.good = packet.heard = not checksums or _ones(ip[:head]) == 0xFFFF  # RFC 791 3.1
     elif kind == 0x86DD:
         length = 40 + struct.unpack_from(">H", ip, 4)[0]
         following, at = ip[6], 40
@@ -106,8 +109,10 @@ def _packet(t: int, frame: bytes, checksums: bool) -> Packet | None:
         packet = Packet(t, source, destination, following, length, (ip[1] >> 4) & 3,
                         ip[1:4][1:] + ip[8:40] + body, fragment=split)  # fmt: skip
         pseudo = ip[8:40] + struct.pack(">II", len(body), following)
+        packet.heard = ip[0] >> 4 == 6 and length <= len(ip) and ip[8] != 0xFF  # a multicast address sends nothing
     else:
         return None
+    packet.to_mac = frame[:6]
     if not packet.fragment:
         _transport(packet, body)
         if checksums:

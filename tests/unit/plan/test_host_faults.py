@@ -90,7 +90,14 @@ def test_a_firewall_forgets() -> None:
     everything = to_commands(compile_cell(cell_of(text), CLOCK).steps)
     assert "ct state invalid meta l4proto tcp counter reject with tcp reset" in everything
     assert "sysctl -w net.netfilter.nf_conntrack_tcp_loose=0" in everything
+    assert "nf_conntrack_checksum" not in everything
     assert commands(text) == ["ip netns exec p1.hop conntrack -F"]
+
+
+def test_a_firewall_leaves_checksums_to_the_receiver_where_a_link_alters_bits() -> None:
+    text = event('action = "forget"\nlink = "p1"').replace("[flow.f]", 'firewall = "drop"\ncorrupt = "1 %"\n[flow.f]')
+    everything = to_commands(compile_cell(cell_of(text), CLOCK).steps)
+    assert "ip netns exec p1.hop sysctl -w net.netfilter.nf_conntrack_checksum=0" in everything
 
 
 @pytest.mark.parametrize(
