@@ -310,7 +310,55 @@ window.reader = (function () {
     return faults;
   }
 
-  const rules = { cellsList, rawNames, firstNumbers, opening, claimCounts, sideways, cut, covered, units,
+  // Labels of one drawing that lie over each other, or end outside it. lines: [text, box], a line of letters each.
+  function overprinted(lines, edge, title) {
+    const faults = [];
+    lines.forEach(([text, box], i) => {
+      if (box.left < edge.left - NEAR || box.right > edge.right + NEAR || box.top < edge.top - NEAR || box.bottom > edge.bottom + NEAR) {
+        faults.push(`${title}: the label "${text}" ends outside the drawing`);
+      }
+      for (const [other, there] of lines.slice(0, i)) {
+        if (box.left < there.right - NEAR && there.left < box.right - NEAR && box.top < there.bottom - NEAR && there.top < box.bottom - NEAR) {
+          faults.push(`${title}: the label "${text}" lies over "${other}"`);
+        }
+      }
+    });
+    return faults;
+  }
+
+  // Labels of the drawings in the window: charts, which are several SVG each, and pictures. A line of letters has room for
+  // accents above and descenders below, which two lines may share.
+  function labels() {
+    const drawings = [...document.querySelectorAll(".chart, svg")].filter((one) => shown(one) && !one.parentElement.closest(".chart, svg") && (!one.matches(".chart") || one.dataset.drawn));
+    return drawings.flatMap((drawing) => {
+      const edge = drawing.getBoundingClientRect();
+      if (edge.bottom < 0 || edge.top > innerHeight) return [];
+      const lines = [...drawing.querySelectorAll("text")].flatMap((text) => {
+        if (!shown(text) || text.closest(".hoverlayer, defs, title")) return [];
+        const parts = text.querySelectorAll("tspan");
+        return [...(parts.length ? parts : [text])].filter((one) => clean(one.textContent)).map((one) => {
+          const { left, right, top, bottom } = one.getBoundingClientRect();
+          const upright = bottom - top > right - left && clean(one.textContent).length > 2;
+          const [x, y] = upright ? [0.15 * (right - left), 0] : [0, 0.15 * (bottom - top)];
+          return [clean(one.textContent).slice(0, 40), { left: left + x, right: right - x, top: top + y, bottom: bottom - y }];
+        });
+      });
+      return overprinted(lines, edge, drawing.getAttribute("aria-label")?.slice(0, 60) || describe(drawing));
+    });
+  }
+
+  // Of an SVG file whose letters are paths: matplotlib says each text before its letters, and draws a line of them at a time.
+  function printedLabels() {
+    const edge = document.documentElement.getBoundingClientRect();
+    const lines = [...document.querySelectorAll("[id^=text_]")].flatMap((text) => {
+      const said = [...text.childNodes].find((one) => one.nodeType === Node.COMMENT_NODE);
+      const drawn = [...text.querySelectorAll("g")].filter((one) => one.querySelector(":scope > use"));
+      return drawn.map((one) => [clean(said?.data ?? text.id).slice(0, 40), one.getBoundingClientRect()]);
+    });
+    return lines.length ? overprinted(lines, edge, decodeURIComponent(location.pathname.split("/").at(-1))) : ["no label is found"];
+  }
+
+  const rules = { cellsList, labels, rawNames, firstNumbers, opening, claimCounts, sideways, cut, covered, units,
     headings: () => [...document.querySelectorAll("table")].filter(shown).flatMap(headings),
     tableFaults: (within = "body") => tables(within).flatMap(tableFaults),
     values: (selector) => values(document.querySelector(selector)),
@@ -318,7 +366,7 @@ window.reader = (function () {
   };
   return {
     ...Object.fromEntries(Object.entries(rules).map(([name, rule]) => [name, anew(rule)])),
-    clean, seen, shown, throughout, settled, away,
+    clean, seen, shown, printedLabels, throughout, settled, away,
     openAll: () => document.querySelectorAll("details").forEach((one) => { one.open = true; }),
     countTables: (within = "body") => tables(within).length,
     // Several heads of a row stand below each other in one column.

@@ -77,8 +77,17 @@ def read_page(
         page = browser.page()
         page.emulate(width=PAPER, height=1000, media="print")
         look_at_print(page, address, reading, f"{name}, printed")
+        look_at_sheets(page, Path(unquote(urlsplit(address).path)).parent / "figures", reading)
         page.close()
     return reading
+
+
+def look_at_sheets(page: Page, folder: Path, reading: Reading) -> None:
+    """The labels of each figure that is made for print."""
+    for sheet in sorted(folder.glob("*.svg")):
+        page.open(sheet.as_uri())
+        page.evaluate(READER)
+        reading.add(1, page.evaluate("reader.printedLabels()"), f"{reading.name}, for print")
 
 
 def look_at_print(page: Page, address: str, reading: Reading, where: str) -> None:
@@ -114,7 +123,7 @@ def look(page: Page, address: str, reading: Reading, where: str, *, places: bool
     if not places:
         return
     if scrolls:
-        reading.add(1, page.evaluate("reader.throughout(reader.covered)"), where)
+        reading.add(1, page.evaluate("reader.throughout(() => [...reader.covered(), ...reader.labels()])"), where)
         page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
     reading.add(page.evaluate("document.querySelectorAll('table td').length"), misplaced(page), where)
     reading.add(1, page.evaluate("reader.sideways()"), where)

@@ -18,7 +18,7 @@ from netwarp.core.types import Cell, CellOutcome, Measurement, Outcome
 from netwarp.experiment import parse_spec
 from netwarp.plan import make_plan
 from netwarp.plan.types import Plan
-from netwarp.results import Results, write_tables
+from netwarp.results import Results, write_tables, write_timelines
 from netwarp.results.run_comparison import Side
 from netwarp.store.conclusion import Conclusion, Part, Sentence, tables_digest
 from netwarp.store.manifest import Manifest
@@ -114,6 +114,17 @@ metric = "goodput_bit_s"
 x = "outage"
 lines = ["variant", "failover"]
 where = { rtt = "200 ms" }
+"""
+OVER_TIME = """\
+[figure.time]
+title = "Figure 5: throughput through an outage"
+series = ["throughput_bit_s"]
+where = { rtt = "200 ms", outage = "10 s", variant = "multi", failover = "default" }
+[figure.panels]
+title = "Figure 6: the same, side by side"
+series = ["throughput_bit_s"]
+panels = ["outage"]
+where = { rtt = "200 ms", variant = "multi" }
 """
 PUBLISHED = """\
 source,metric,variant,outage,value,printed
@@ -260,6 +271,13 @@ def large_run(root: Path, cells: int) -> RunDir:
     return write_run(root, plan, failed={first})
 
 
+def kinds_run(root: Path) -> RunDir:
+    """A figure of every kind, over time too."""
+    more = '[factor.rtt]\nlevels = ["10 ms", "200 ms"]\n'
+    text = spec_text(loss="1 %", more=more, extra=', "rtt"', where='where = { rtt = "200 ms" }') + KINDS + OVER_TIME
+    return write_run(root, plan_of(text, root.parent / f"{root.name}-spec", repetitions=2))
+
+
 def hostile_run(root: Path) -> RunDir:
     """Every text a spec may hold is an attack."""
     quoted = HOSTILE.replace("\\", "\\\\").replace('"', '\\"')
@@ -328,6 +346,7 @@ def write_run(
             measurements += cell_measurements(cell)
             put(run.cell(cell.id).measurements, cell_measurements(cell))
     write_tables(Results(plan, outcomes, measurements), run.tables)
+    write_timelines(plan, outcomes, run, run.tables)
     return run
 
 
