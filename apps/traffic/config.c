@@ -115,6 +115,11 @@ static const struct option_row rows[] = {
      "5000000000"},
     {"no-heartbeats", OPTION_FLAG, BOTH, PROTOCOL_SCTP, AT(no_heartbeats), 0, 0, 0, NULL,
      "SCTP_PEER_ADDR_PARAMS: no heartbeats", NULL},
+    {"heartbeats", OPTION_WORD, BOTH, PROTOCOL_SCTP, AT(heartbeats), 0, 0, 0, NULL,
+     "SCTP_PEER_ADDR_PARAMS: file of the heartbeats that are sent, when and to which address "
+     "(docs/formats.md, "
+     "The apps); the kernel sends none of its own",
+     "apps/n2.sender.heartbeats"},
     {"sack-delay-ns", OPTION_NUMBER, BOTH, PROTOCOL_SCTP, AT(sack_delay_ns), MS, 500 * MS, NONE, NULL,
      "SCTP_DELAYED_SACK, in whole milliseconds: the longest a SACK is put off", "200000000"},
     {"sack-frequency", OPTION_NUMBER, BOTH, PROTOCOL_SCTP, AT(sack_frequency), 1, 65535, NONE, NULL,
@@ -270,8 +275,8 @@ static int check_duplex(const struct option_table *table, const struct config *c
 		given = config->message_bytes != NONE ? "message-bytes" : "total-bytes";
 	else if (config->unordered || config->ppid != NONE)
 		given = config->unordered ? "unordered" : "ppid";
-	else if (config->reverse_streams != NONE)
-		given = "reverse-streams";
+	else if (config->heartbeats || config->reverse_streams != NONE)
+		given = config->heartbeats ? "heartbeats" : "reverse-streams";
 	return given ? options_error(table, given, "needs --duplex", result) : 0;
 }
 
@@ -364,6 +369,8 @@ static int check_sctp(const struct option_table *table, const struct config *con
 	if (config->no_heartbeats && config->heartbeat_interval_ns != NONE)
 		return options_error(table, "heartbeat-interval-ns", "not together with --no-heartbeats",
 				     result);
+	if (config->heartbeats && config->bare)
+		return options_error(table, "heartbeats", "not together with --bare", result);
 	if (config->lifetime_ns != NONE && config->max_retransmissions != NONE)
 		return options_error(table, "lifetime-ns",
 				     "a message has one such limit: not with --max-retransmissions", result);

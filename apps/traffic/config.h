@@ -38,6 +38,7 @@ struct config {
 	int64_t path_max_retrans, association_max_retrans, pf_retrans, ps_retrans;
 	int64_t heartbeat_interval_ns;
 	bool no_heartbeats;
+	const char *heartbeats;
 	int64_t sack_delay_ns, sack_frequency;
 	int64_t max_burst, path_mtu_bytes;
 	int64_t init_attempts, init_max_timeout_ns;

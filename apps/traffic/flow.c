@@ -51,6 +51,7 @@ int flow_exit(struct flow *flow)
 	account_free(&flow->account);
 	schedule_free(&flow->schedule);
 	message_list_free(&flow->peer);
+	heartbeat_list_free(&flow->heartbeats);
 	ndjson_free(&flow->out);
 	return flow->status;
 }
@@ -286,13 +287,15 @@ int flow_received(struct flow *flow, int result, const struct account_fault *fau
 
 int flow_read_messages(struct flow *flow)
 {
-	const char *peer = flow->config->peer_messages;
+	const char *peer = flow->config->peer_messages, *beats = flow->config->heartbeats;
 	char reason[300];
 
 	if (schedule_init(&flow->schedule, flow->config, reason, sizeof(reason)))
 		return flow_error(flow, "messages", 0, reason);
 	if (peer && message_list_read(&flow->peer, peer, reason, sizeof(reason)))
 		return flow_error(flow, "peer-messages", 0, reason);
+	if (beats && heartbeat_list_read(&flow->heartbeats, beats, reason, sizeof(reason)))
+		return flow_error(flow, "heartbeats", 0, reason);
 	return 0;
 }
 

@@ -2,7 +2,7 @@
 TRAFFIC_SRC := traffic/protocols.c traffic/flow.c traffic/config.c traffic/waiter.c traffic/pattern.c traffic/ranges.c \
 	traffic/account.c traffic/tcp.c traffic/tcp_sends.c traffic/tcp_info.c traffic/window_clamp.c traffic/udp.c traffic/sctp.c \
 	traffic/sctp_socket.c traffic/sctp_batch.c traffic/sctp_log.c traffic/sctp_options.c \
-	traffic/schedule.c traffic/message_list.c traffic/bulk.c \
+	traffic/schedule.c traffic/message_list.c traffic/heartbeat_list.c traffic/bulk.c \
 	common/options.c common/address.c common/clock.c common/ndjson.c
 
 PROGRAMS += sender receiver

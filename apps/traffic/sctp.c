@@ -115,6 +115,21 @@ static int assoc_set_primary(struct flow *flow, const union address *address)
 	return setsockopt(flow->fd, SOL_SCTP, SCTP_PRIMARY_ADDR, &primary, sizeof(primary));
 }
 
+static int assoc_heartbeat(struct flow *flow, const union address *address)
+{
+	struct sctp_paddrparams demand = {.spp_flags = SPP_HB_DEMAND}, own = {.spp_flags = SPP_HB_ENABLE};
+	union address with_port = *address, peer;
+	socklen_t len = sizeof(peer);
+
+	if (address->any.sa_family == AF_UNSPEC)
+		return setsockopt(flow->fd, SOL_SCTP, SCTP_PEER_ADDR_PARAMS, &own, sizeof(own));
+	if (getpeername(flow->fd, &peer.any, &len))
+		return -1;
+	address_set_port(&with_port, address_port(&peer.any));
+	memcpy(&demand.spp_address, &with_port, sizeof(with_port));
+	return setsockopt(flow->fd, SOL_SCTP, SCTP_PEER_ADDR_PARAMS, &demand, sizeof(demand));
+}
+
 /* Without SCTP_STATUS: a one-to-one style socket has a peer from ESTABLISHED on (sctp_cmd_new_state). */
 static bool has_peer(const struct flow *flow)
 {
@@ -420,6 +435,7 @@ const struct transport_ops sctp_ops = {
     .in_force = assoc_in_force,
     .counters = assoc_counters,
     .set_primary = assoc_set_primary,
+    .heartbeat = assoc_heartbeat,
     .shutdown = assoc_shutdown,
     .close = assoc_close,
 };

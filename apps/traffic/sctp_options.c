@@ -19,6 +19,7 @@ struct knobs {
 	int64_t rto_initial_ns, rto_min_ns, rto_max_ns;
 	int64_t path_max_retrans, association_max_retrans, pf_retrans, ps_retrans;
 	int64_t heartbeat_interval_ns; /* NONE: no heartbeats */
+	bool heartbeats;	       /* the kernel sends them */
 	int64_t sack_delay_ns, sack_frequency;
 	int64_t max_burst, path_mtu_bytes;
 	int64_t init_attempts, init_max_timeout_ns;
@@ -57,13 +58,16 @@ static int get(int fd, int option, void *value, size_t size)
 	return getsockopt(fd, SOL_SCTP, option, value, &len);
 }
 
-static void read_path(int fd, struct knobs *knobs)
+/* listed: the program sends the heartbeats, and the interval is that of the timer by which the kernel still
+ * gives up. */
+static void read_path(int fd, struct knobs *knobs, bool listed)
 {
 	struct sctp_paddrparams path = {0};
 	struct sctp_paddrthlds_v2 limits = {0};
 
 	if (get(fd, SCTP_PEER_ADDR_PARAMS, &path, sizeof(path)) == 0) {
-		if (path.spp_flags & SPP_HB_ENABLE)
+		knobs->heartbeats = path.spp_flags & SPP_HB_ENABLE;
+		if (knobs->heartbeats || listed)
 			knobs->heartbeat_interval_ns = (int64_t)path.spp_hbinterval * NS_PER_MS;
 		knobs->path_mtu_bytes = (int64_t)path.spp_pathmtu;
 	}
@@ -104,13 +108,14 @@ static void read_association(int fd, struct knobs *knobs)
 	}
 }
 
-static void read_all(int fd, struct knobs *knobs)
+static void read_all(const struct flow *flow, int fd, struct knobs *knobs)
 {
 	size_t i;
 
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		memcpy((char *)knobs + rows[i].kernel, &(int64_t){NONE}, sizeof(int64_t));
-	read_path(fd, knobs);
+	knobs->heartbeats = false;
+	read_path(fd, knobs, flow->config->heartbeats);
 	read_association(fd, knobs);
 }
 
@@ -153,14 +158,14 @@ static int check(struct flow *flow, int fd)
 	int value = 0;
 	size_t i;
 
-	read_all(fd, &knobs);
+	read_all(flow, fd, &knobs);
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		asked = at(config, rows[i].config);
 		got = at(&knobs, rows[i].kernel);
 		if (asked != NONE && asked != got)
 			return differs_number(flow, rows[i].name, asked, got);
 	}
-	if (config->no_heartbeats && knobs.heartbeat_interval_ns != NONE)
+	if ((config->no_heartbeats || config->heartbeats) && knobs.heartbeats)
 		return differs(flow, "no_heartbeats", "none", "heartbeats");
 	if (config->scheduler && (!scheduler || strcmp(config->scheduler, scheduler) != 0))
 		return differs(flow, "scheduler", config->scheduler, scheduler ? scheduler : "another");
@@ -227,7 +232,8 @@ static int set_association(struct flow *flow, int fd)
 static int set_path(struct flow *flow, int fd)
 {
 	const struct config *config = flow->config;
-	struct sctp_paddrparams path = {0};
+	/* after the interval, which is set with the heartbeats on */
+	struct sctp_paddrparams path = {0}, off = {.spp_flags = SPP_HB_DISABLE};
 	struct sctp_paddrthlds_v2 limits = {0};
 
 	if (given(config->heartbeat_interval_ns)) {
@@ -242,6 +248,9 @@ static int set_path(struct flow *flow, int fd)
 	}
 	if (path.spp_flags &&
 	    set(flow, fd, SCTP_PEER_ADDR_PARAMS, &path, sizeof(path), "SCTP_PEER_ADDR_PARAMS"))
+		return -1;
+	if (config->heartbeats &&
+	    set(flow, fd, SCTP_PEER_ADDR_PARAMS, &off, sizeof(off), "SCTP_PEER_ADDR_PARAMS"))
 		return -1;
 	if (!given(config->path_max_retrans) && !given(config->pf_retrans) && !given(config->ps_retrans))
 		return 0;
@@ -322,7 +331,7 @@ void sctp_options_write(struct flow *flow)
 	int64_t value;
 	size_t i;
 
-	read_all(flow->fd, &knobs);
+	read_all(flow, flow->fd, &knobs);
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		value = at(&knobs, rows[i].kernel);
 		if (value == NONE)

@@ -39,6 +39,31 @@ static void make_primary(struct sender *sender, const union address *address, in
 		flow_error(flow, "SCTP_PRIMARY_ADDR", error, NULL);
 }
 
+static int64_t heartbeat_at(const struct sender *sender)
+{
+	const struct heartbeat_list *list = &sender->flow.heartbeats;
+
+	return list->next < list->count ? sender->start_ns + list->items[list->next].at_ns : WAIT_NEVER;
+}
+
+/* A `heartbeat` record. An error is no failure: an association that is gone sends none. */
+static void send_heartbeat(struct sender *sender)
+{
+	struct flow *flow = &sender->flow;
+	const struct heartbeat *beat = &flow->heartbeats.items[flow->heartbeats.next++];
+	int error = flow->ops->heartbeat(flow, &beat->to) ? errno : 0;
+
+	ndjson_begin(&flow->out, "heartbeat");
+	ndjson_int(&flow->out, "t_ns", clock_monotonic_ns());
+	ndjson_int(&flow->out, "at_ns", beat->at_ns);
+	if (beat->to.any.sa_family == AF_UNSPEC)
+		ndjson_null(&flow->out, "address");
+	else
+		address_write(&flow->out, "address", &beat->to.any);
+	ndjson_int(&flow->out, "errno", error);
+	ndjson_end(&flow->out);
+}
+
 static void sample(struct sender *sender, int64_t now)
 {
 	struct flow *flow = &sender->flow;
@@ -73,6 +98,8 @@ enum ending sender_act(struct sender *sender, int64_t now)
 		return END_STOP;
 	for (; switch_at(sender) <= now; sender->next_switch++)
 		make_primary(sender, &list->items[sender->next_switch], list->at_ns[sender->next_switch]);
+	while (heartbeat_at(sender) <= now)
+		send_heartbeat(sender);
 	if (now >= sender->next_sample_ns) {
 		sample(sender, now);
 		while (sender->next_sample_ns <= now)
@@ -100,6 +127,8 @@ static int64_t next_payload(const struct sender *sender)
 int64_t sender_next_due(const struct sender *sender)
 {
 	int64_t next = min(min(switch_at(sender), sender->next_sample_ns), sender->next_check_ns);
+
+	next = min(next, heartbeat_at(sender));
 
 	return sender->sending ? min(next, min(sender->stop_ns, next_payload(sender))) : next;
 }

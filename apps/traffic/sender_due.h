@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sender_due: what a sender does at given times: stop, switch the primary path, take samples, check for a
- * stall, hand over payload that a schedule makes due. */
+/* sender_due: what a sender does at given times: stop, switch the primary path, send heartbeats, take
+ * samples, check for a stall, hand over payload that a schedule makes due. */
 #ifndef NETWARP_SENDER_DUE_H
 #define NETWARP_SENDER_DUE_H
 
@@ -45,8 +45,8 @@ struct sender {
 void sender_due_begin(struct sender *sender);
 /* The time of sender_act()'s next work, on CLOCK_MONOTONIC. */
 int64_t sender_next_due(const struct sender *sender);
-/* Does what is due at `now`, with the records `sample` and `switch_primary`. Returns how the flow has to end,
- * or NOT_ENDED. */
+/* Does what is due at `now`, with the records `sample`, `switch_primary` and `heartbeat`. Returns how the
+ * flow has to end, or NOT_ENDED. */
 enum ending sender_act(struct sender *sender, int64_t now);
 /* Writes the record `blocked` when the socket buffer has become full for what the schedule makes due, and
  * `unblocked` when it has room again. */

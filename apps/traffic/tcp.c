@@ -45,12 +45,14 @@ struct tcp {
 	bool tells_nothing; /* its congestion control has no struct tcp_bbr_info */
 };
 
+#ifdef MPTCP_FULL_INFO
 /* MPTCP: the state of all subflows in one call. */
 struct subflows {
 	struct mptcp_full_info full;
 	struct mptcp_subflow_info addresses[SUBFLOWS_MAX];
 	struct tcp_info info[SUBFLOWS_MAX];
 };
+#endif
 
 static bool is_mptcp(const struct flow *flow)
 {
@@ -278,6 +280,7 @@ static enum flow_io tcp_recv(struct flow *flow)
 	return flow_after_short_read(flow);
 }
 
+#ifdef MPTCP_FULL_INFO
 static int get_subflows(struct flow *flow, struct subflows *sub)
 {
 	socklen_t len = sizeof(sub->full);
@@ -290,6 +293,7 @@ static int get_subflows(struct flow *flow, struct subflows *sub)
 	sub->full.tcp_info = (uintptr_t)sub->info;
 	return getsockopt(flow->fd, SOL_MPTCP, MPTCP_FULL_INFO, &sub->full, &len);
 }
+#endif
 
 static int get_info(struct flow *flow, struct tcp_info *info, socklen_t *len)
 {
@@ -360,6 +364,7 @@ static void tcp_sample(struct flow *flow)
 	ndjson_array_end(&flow->out);
 }
 
+#ifdef MPTCP_FULL_INFO
 static void mptcp_sample(struct flow *flow)
 {
 	struct subflows sub;
@@ -375,6 +380,13 @@ static void mptcp_sample(struct flow *flow)
 	ndjson_array_end(&flow->out);
 	tcp_info_write_mptcp(&flow->out, &sub.full.mptcp_info);
 }
+#else
+/* headers older than Linux 6.5: as on a kernel that does not know the option */
+static void mptcp_sample(struct flow *flow)
+{
+	(void)flow;
+}
+#endif
 
 static void tcp_counters(struct flow *flow)
 {

@@ -6,6 +6,7 @@
 
 #include <linux/inet_diag.h>
 #include <linux/mptcp.h>
+#include <linux/version.h>
 #include <string.h>
 
 #define NS_PER_US 1000
@@ -70,11 +71,15 @@ static const struct field fields[] = {
     FIELD("reord_seen", reord_seen),
     FIELD("rcv_ooopack", rcv_ooopack),
     FIELD("snd_wnd_bytes", snd_wnd),
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
     FIELD("rcv_wnd_bytes", rcv_wnd),
     FIELD("rehash", rehash),
+#endif
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
     FIELD("total_rto", total_rto),
     FIELD("total_rto_recoveries", total_rto_recoveries),
     FIELD("total_rto_time_ms", total_rto_time),
+#endif
 };
 
 static uint64_t value_of(const struct tcp_info *info, const struct field *field)
@@ -126,6 +131,7 @@ void tcp_info_write_path(struct ndjson *out, const struct sockaddr *peer, const 
 	ndjson_object_end(out);
 }
 
+#ifdef MPTCP_FULL_INFO
 void tcp_info_write_mptcp(struct ndjson *out, const struct mptcp_info *info)
 {
 	ndjson_object_begin(out, "mptcp_info");
@@ -143,3 +149,4 @@ void tcp_info_write_mptcp(struct ndjson *out, const struct mptcp_info *info)
 	ndjson_uint(out, "bytes_acked", info->mptcpi_bytes_acked);
 	ndjson_object_end(out);
 }
+#endif

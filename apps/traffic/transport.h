@@ -11,6 +11,7 @@
 
 #include "account.h"
 #include "config.h"
+#include "heartbeat_list.h"
 #include "ndjson.h"
 #include "schedule.h"
 #include "waiter.h"
@@ -53,6 +54,7 @@ struct flow {
 	uint64_t sent_messages;
 	struct account account;	  /* of what arrives */
 	struct message_list peer; /* of --peer-messages */
+	struct heartbeat_list heartbeats;
 	int64_t read_ns; /* time after the last read that returned payload; with bulk, the time at which it
 			    arrived */
 	int64_t first_ns, last_ns; /* first and last arrival of new payload; 0: none yet */
@@ -96,6 +98,9 @@ struct transport_ops {
 	void (*counters)(struct flow *flow);
 	/* SCTP only: make the address the primary path. As setsockopt(2). */
 	int (*set_primary)(struct flow *flow, const union address *address);
+	/* SCTP only: send a HEARTBEAT to the address, or, if it has no family, let the kernel send them. As
+	 * setsockopt(2). */
+	int (*heartbeat)(struct flow *flow, const union address *address);
 	/* Close the sending direction: the kernel still sends what is queued. */
 	int (*shutdown)(struct flow *flow);
 	/* Close the connection, in order or by an abort, and free the state. */
@@ -190,7 +195,7 @@ enum flow_io flow_interrupted(void);
 /* Check the token of the flow's first payload, when --token was given. 0, or -1 after flow_error(). */
 int flow_recognise(struct flow *flow, const uint8_t *data, size_t len, uint16_t stream, uint64_t number);
 
-/* Read --messages and --peer-messages. 0, or -1 after flow_error(). */
+/* Read --messages, --peer-messages and --heartbeats. 0, or -1 after flow_error(). */
 int flow_read_messages(struct flow *flow);
 /* Write the members of a record `summary` about what arrived: the accounting, first_t_ns and last_t_ns. */
 void flow_write_arrived(struct flow *flow);

@@ -17,6 +17,7 @@ from netwarp.experiment import (
     page_flows,
     programs,
     read_claims,
+    read_heartbeats,
     read_messages,
 )
 from netwarp.experiment.fields import Field
@@ -65,6 +66,7 @@ RESOLVED_NAMES = (
     "Stops",
     "Law",
     "Messages",
+    "Heartbeats",
     "Reverse",
     "Flow",
     "Event",
@@ -108,6 +110,7 @@ TABLES: dict[str, tuple[Mapping[str, Field], str]] = {
     "Arrivals": (arrivals.ARRIVALS, ""),
     "Stops": (grammar.STOPS, ""),
     "Law": (laws.LAWS, ""),
+    "Heartbeats": (read_heartbeats.HEARTBEATS, ""),
     "Messages": (read_messages.MESSAGES, ""),
     "Reverse": (read_messages.REVERSE, "Messages"),
     "Flow": (grammar.FLOW, ""),
@@ -170,6 +173,7 @@ HANDLES = {
     "Receiver": "Key",
     "Law": "Key",
     "Messages": "Key",
+    "Heartbeats": "Key",
     "Reverse": "Messages",
     "Node": "Handle",
     "Link": "BothWays, Handle",

@@ -116,6 +116,21 @@ class PrimarySwitch(Frozen, frozen=True):
     path: InnerName
 
 
+class Heartbeat(Frozen, frozen=True):
+    """`at_ns` after the flow's start an end sends a HEARTBEAT on `path` (SPP_HB_DEMAND)."""
+
+    at_ns: Count
+    end: Literal["sender", "receiver"]
+    path: InnerName
+
+
+class Heartbeats(Frozen, frozen=True):
+    """What both ends send in place of the kernels' own HEARTBEATs; from `until_ns` on the kernels send theirs again."""
+
+    beats: tuple[Heartbeat, ...]
+    until_ns: Count | None = None
+
+
 class Program(Frozen, frozen=True):
     """A program of the user's own, or of QUIC, instead of netwarp's sender and receiver: argument lists, with `{to}`
     etc. not yet filled in.
@@ -192,6 +207,8 @@ class Flow(Frozen, frozen=True):
     """What the receiver sends, where both ends send."""
     late_ns: Count | msgspec.UnsetType = msgspec.UNSET
     """A message that is delivered later than this after it was due is late."""
+    heartbeats: Heartbeats | msgspec.UnsetType = msgspec.UNSET
+    """Unset the kernels send theirs."""
 
     @property
     def is_back(self) -> bool:
@@ -251,6 +268,7 @@ def reversed_flow(flow: Flow) -> Flow:
             receiver_options=flow.sender_options,
             messages=msgspec.UNSET if back.messages is None else back.messages,
             reverse=msgspec.UNSET,
+            heartbeats=msgspec.UNSET,
         )
     listens: Literal["sender", "receiver"] = "receiver" if flow.program.listens == "sender" else "sender"
     program = msgspec.structs.replace(flow.program, listens=listens)

@@ -36,6 +36,8 @@ ENDS = {"early": 0.0, "quarter": 0.25, "half": 0.5, "most": 0.75, "late": 1.0}
 GIVING_UP = "association_max_retrans"
 NEAR = 1.2
 """Of an interval without an upper end, so many times its lower end is tried; without a lower end likewise."""
+FARTHER = (1, 2, 4)
+"""And the roundest number above so many times its lower end."""
 ROLES = ("sender", "receiver")
 LINUX_PATH_MAX_RETRANS = 5
 
@@ -47,6 +49,9 @@ MORE, MOST_COUNTS = 2, 8
 SETTLING_BYTES = 100
 """Of a message that the capture does not have (ReplayInputs.settling_ns)."""
 SEED, SEEDS = 1, 4
+AS_CAPTURED, TO_THE_FIRST_LOSS, OWN = "as captured", "as captured up to the first loss", "the kernels' own"
+"""HEARTBEATs of a cell. Up to the first loss a change of settings hardly moves them; from then on they are drawn."""
+BEATS = "heartbeats.csv"
 
 Settings = tuple[dict[str, Any], dict[str, Any]]
 """Options of a and of b, as a spec has them."""
@@ -56,7 +61,7 @@ Settings = tuple[dict[str, Any], dict[str, Any]]
 class Guess:
     """What a capture does not fully show: settings, the phase of the kernel's clock, when the network came back, and
     packets of the end that was not captured that were lost: (path, from 0; its sending after the association's start);
-    and the draws of the kernel (of the instants of HEARTBEATs), by the cell's seed.
+    the draws of the kernel (of the instants of its HEARTBEATs), by the cell's seed; and which HEARTBEATs there are.
     """
 
     settings: Settings
@@ -64,10 +69,11 @@ class Guess:
     repair: float = ENDS["half"]
     unseen: tuple[tuple[int, int], ...] = ()
     seed: int = SEED
+    heartbeats: str = AS_CAPTURED
 
     def __hash__(self) -> int:
         settings = tuple(tuple(sorted(each.items())) for each in self.settings)
-        return hash((settings, self.phase_ms, self.repair, self.unseen, self.seed))
+        return hash((settings, self.phase_ms, self.repair, self.unseen, self.seed, self.heartbeats))
 
     @property
     def start_ns(self) -> int:
@@ -115,8 +121,9 @@ def options_of(name: str, value: float, end: int) -> dict[str, Any]:
     option = OPTIONS[name]
     if ROLES[end] not in option.roles:
         return {}
-    if option.field.kinds:
-        return {name: format_quantity(Quantity("time", round(value * 1e3) * 1_000_000))}
+    if option.field.kinds:  # late timers make an interval reach farther than the kernel takes
+        value_ns = min(max(round(value * 1e3) * 1_000_000, option.field.low or 0), option.field.high or NEVER)
+        return {name: format_quantity(Quantity("time", int(value_ns)))}
     return {name: max(int(value), 1)}
 
 
@@ -166,6 +173,8 @@ def alternatives(known: Sequence[Known], guess: Guess, gave_up: int | None) -> I
             continue
         low, high, is_time = _tried(each)
         values = {roundest(low, high, is_time), low, (low + high) / 2}
+        if each.high is None:
+            values |= {roundest(times * low, 2 * times * low, is_time) for times in FARTHER}
         for value in sorted(values if is_time else _counts(each)):
             options = options_of(each.name, value, each.end)
             if any(guess.settings[each.end].get(key) != given for key, given in options.items()):
@@ -232,6 +241,8 @@ def replay_spec(inputs: ReplayInputs, guess: Guess) -> dict[str, Any]:
         flow["sender"]["close"] = "graceful"
     if inputs.ports[1]:
         flow["port"] = inputs.ports[1]
+    if guess.heartbeats != OWN:
+        flow["heartbeats"] = {"file": BEATS, "until": _time(_own_from_ns(inputs, guess))}
     return {
         "format": 1,
         "name": "what-if",
@@ -247,7 +258,7 @@ def replay_spec(inputs: ReplayInputs, guess: Guess) -> dict[str, Any]:
 
 def levels_of(inputs: ReplayInputs, guesses: Mapping[str, Guess]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The experiment without settings, and of each guess the level of a factor that has all that is its own."""
-    bare = replay_spec(inputs, Guess(({}, {})))
+    bare = replay_spec(inputs, Guess(({}, {}), heartbeats=OWN))  # a level adds keys, and takes none away
     levels = {}
     for name, guess in guesses.items():
         spec = replay_spec(inputs, guess)
@@ -276,6 +287,14 @@ def _stop_ns(inputs: ReplayInputs, guess: Guess) -> int:
     if inputs.closing is not None and inputs.closing[1] == 0:
         return inputs.closing[0] - inputs.start_ns + guess.start_ns
     return inputs.end_ns - inputs.start_ns + guess.start_ns + _after_ns(inputs) // 2
+
+
+def _own_from_ns(inputs: ReplayInputs, guess: Guess) -> int:
+    """When the kernels begin to send their own HEARTBEATs."""
+    since_ns = inputs.end_ns
+    if guess.heartbeats == TO_THE_FIRST_LOSS:
+        since_ns = min((dead.begin_ns for *_, dead in _dead(inputs)), default=since_ns)
+    return max(since_ns - inputs.start_ns, 0) + guess.start_ns
 
 
 def _after_ns(inputs: ReplayInputs) -> int:
@@ -356,6 +375,8 @@ def write_spec(folder: Path, spec: Mapping[str, Any], inputs: ReplayInputs) -> P
             )
         text = "".join(f"{at},{size},{stream}\n" for at, size, stream in rows)
         (folder / f"{END_NAMES[end]}.csv").write_text("time_us,bytes,stream\n" + text)
+    beats = "".join(f"{at},{role},{path}\n" for at, role, path in _beats(inputs))
+    (folder / BEATS).write_text("time_us,end,path\n" + beats)
     path = folder / "spec.toml"
     path.write_text(toml_text(spec))
     return path
@@ -371,6 +392,20 @@ def _rows(inputs: ReplayInputs, end: int) -> Iterator[tuple[int, int, int]]:
         yield at, message.size, message.stream
     if not messages:  # a file needs one: it is due after the flow's end
         yield (inputs.end_ns - inputs.start_ns + 2 * LONG_AFTER_NS) // 1000, 1, 0
+
+
+def _beats(inputs: ReplayInputs) -> list[tuple[int, str, str]]:
+    """When each HEARTBEAT is sent after the flow's start, in us, by which end, and on which path; before a capture that
+    begins later one each way that confirms the path.
+    """
+    rows = [
+        (max(beat.time_ns - inputs.start_ns, 0) // 1000, role, f"p{beat.path + 1}")
+        for role, beats in zip(ROLES, inputs.heartbeats, strict=True)
+        for beat in beats
+    ]
+    paths = [f"p{number}" for number in range(1, len(inputs.paths) + 1)]
+    rows += [(at_ns // 1000, role, path) for at_ns in inputs.settling_ns[:1] for role in ROLES for path in paths]
+    return sorted(rows)
 
 
 def _time(value_ns: float) -> str:

@@ -42,7 +42,8 @@ USUAL = {
 """The least and the largest that is tried of what a capture leaves open, in s or a count: values of products
 (stack-profiles/) and of RFC 9260 16.
 """
-OF_SENDER = ("rto_initial", "rto_min", "rto_max", "association_max_retrans", "failover_threshold")
+OF_SENDER = ("rto_initial", "rto_min", "rto_max", "association_max_retrans", "failover_threshold", "max_burst")
+"""failover_threshold also where there is one path: an end sends HEARTBEATs on one that it takes for failed."""
 OF_RECEIVER = ("sack_delay", "sack_frequency")
 COUNTS = ("sack_frequency", "association_max_retrans", "failover_threshold", "init_attempts", "max_burst")
 UNITS = {name: "" if name in COUNTS else "s" for name in USUAL}
@@ -114,7 +115,7 @@ def left_open(known: Sequence[Known], inputs: ReplayInputs) -> Iterator[Known]:
     """The settings of which the capture shows nothing, though they may matter in it: from the least usual value to the
     largest.
     """
-    there = {(each.end, each.name) for each in known}
+    there = {(each.end, each.name) for each in known if (each.low, each.high) != (None, None)}
     for end in (0, 1):
         for name, (least, most) in USUAL.items():
             if (end, name) not in there and not without_effect(end, name, inputs, known=False):
@@ -123,10 +124,8 @@ def left_open(known: Sequence[Known], inputs: ReplayInputs) -> Iterator[Known]:
 
 def without_effect(end: int, name: str, inputs: ReplayInputs, known: bool) -> bool:
     """Whether a setting does nothing in this association."""
-    if name.startswith("init_") or name == "max_burst":
+    if name.startswith("init_"):
         return not known
-    if name == "failover_threshold" and len(inputs.paths) < 2:
-        return True
     if name in OF_SENDER:
         return not inputs.messages[end] and name != "association_max_retrans"
     return name in OF_RECEIVER and not inputs.messages[1 - end]

@@ -25,7 +25,9 @@ from ..store.run_locations import check_out, new_directory
 from .captures import explain_captures
 from .events import Progress, no_progress
 from .replay_cell import (
+    OWN,
     ROLES,
+    TO_THE_FIRST_LOSS,
     Guess,
     Settings,
     known_until_ns,
@@ -41,13 +43,16 @@ from .run_directory import Run
 from .running import run
 from .what_if_words import what_if_conclusion
 
-CAPTURED, CHANGED = "captured", "changed"
+CAPTURED, CHANGED, DRAWN = "captured", "changed", "drawn"
+"""Settings of the cells that answer: those of the capture, and those with the change, with HEARTBEATs as captured and
+drawn from the first loss on.
+"""
 _CHANGE = re.compile(r"\s*([ab])\.(\w+)\s*=\s*([^,]+?)\s*")
 _NAME = "what-if"
 THRESHOLD = "failover_threshold"
 """What explain infers; options_of() has the options that set it."""
 DRAWS = 3
-"""Repetitions of the cells that answer: HEARTBEATs are sent at random instants, and move data. The first is held
+"""Repetitions of the cells that answer: the kernels draw the instants of HEARTBEATs, which move data. The first is held
 against the capture.
 """
 
@@ -55,7 +60,8 @@ against the capture.
 @dataclasses.dataclass(frozen=True)
 class Variant:
     """What a cell shows: the factor levels' names, its match with the capture, and its course at each end. fit: number
-    of its settings among Fits.extremes; changed: with the change; draw: 0 to DRAWS - 1, of the HEARTBEATs' instants.
+    of its settings among Fits.extremes; changed: with the change; draw: of the HEARTBEATs' instants, DRAWS or more:
+    of DRAWN.
     """
 
     repair: str
@@ -106,10 +112,10 @@ class WhatIf:
 
     field: its course, by end. fits: the sets of settings that match; None: nothing does. replays: cells with the
     captured settings that match, one for each of Fits.extremes and each time at which the network may have come back;
-    changed: the same with the change, DRAWS of each; empty if nothing matches. failed: why a cell with the
-    change did not complete; "": all did. known_until_s: from the association's beginning; what would have been later is
-    not known, since nothing shows that the network came back (changed ends there too); None: it came back. spec:
-    written for the user.
+    changed: the same with the change, DRAWS of each, and DRAWS with drawn HEARTBEATs; empty if nothing matches. failed:
+    why a cell with the change did not complete; "": all did. known_until_s: from the association's beginning; what
+    would have been later is not known, since nothing shows that the network came back (changed ends there too); None:
+    it came back. spec: written for the user.
     """
 
     explanation: Explanation
@@ -161,9 +167,9 @@ class WhatIf:
     @property
     def answered(self) -> bool:
         """Whether there is a replay that matches, and its cells with the change completed."""
-        return bool(
-            self.match.whole and self.replays and len(self.changed) == DRAWS * len(self.replays) and not self.failed
-        )
+        each = DRAWS if self.guess.heartbeats == OWN else 2 * DRAWS
+        there = self.replays and len(self.changed) == each * len(self.replays)
+        return bool(self.match.whole and there and not self.failed)
 
     @property
     def outages(self) -> tuple[OutageRange, ...]:
@@ -301,7 +307,7 @@ def what_if(
                 (
                     str(row["reason"] or row["outcome"])
                     for row in done.table("cells")
-                    if str(row["settings"]).startswith(CHANGED) and row["outcome"] != Outcome.COMPLETED
+                    if str(row["settings"]).startswith((CHANGED, DRAWN)) and row["outcome"] != Outcome.COMPLETED
                 ),
                 "",
             ),
@@ -325,7 +331,10 @@ def _last_spec(inputs: ReplayInputs, guess: Guess, fits: Fits | None, changes: S
     if fits is not None:
         for number, each in enumerate(fits.extremes, 1):
             after = f" {number}" if number > 1 else ""
-            guesses |= {CAPTURED + after: each.guess, CHANGED + after: each.guess.changed(changes)}
+            changed = each.guess.changed(changes)
+            guesses |= {CAPTURED + after: each.guess, CHANGED + after: changed}
+            if changed.heartbeats != OWN:
+                guesses[DRAWN + after] = dataclasses.replace(changed, heartbeats=TO_THE_FIRST_LOSS)
     spec, levels = levels_of(inputs, guesses)
     spec |= {"seed": guess.seed, "repetitions": DRAWS}
     settings = {"title": "settings of the ends", "levels": list(levels), "level": levels}
@@ -354,7 +363,7 @@ def _variants(done: Run, inputs: ReplayInputs, field: Mapping[int, Association],
         if not found:
             continue
         name, _, number = str(row["settings"]).partition(" ")
-        if name == CHANGED:
+        if name != CAPTURED:
             courses = _courses(found, inputs, known_ns)
         else:
             courses = {}
@@ -366,8 +375,8 @@ def _variants(done: Run, inputs: ReplayInputs, field: Mapping[int, Association],
         variant = Variant(
             str(row.get("repair", "")),
             int(number or 1),
-            name == CHANGED,
-            int(str(row["repetition"])),
+            name != CAPTURED,
+            int(str(row["repetition"])) + DRAWS * (name == DRAWN),
             cell,
             match,
             courses,

@@ -78,7 +78,7 @@ def _agreement(found: WhatIf) -> str:
         apart = f"{given(round(match.largest_ns / 1e6, 1))} ms"
         text = f"the replay has the {what} of the capture in the same order, at most {apart} apart"
         tried = counted(found.tried, "cell")
-        return f"{text} (HEARTBEATs, which are sent at random, are not compared); found after {tried}"
+        return f"{text} (HEARTBEATs, which go as captured, are not compared); found after {tried}"
     text = f"no answer: the replay does not match. {match.matched} of {what} agree, then: {match.parting}"
     missing = [END_NAMES[end] for end in (0, 1) if not found.inputs.seen_from[end]]
     if missing:
@@ -135,7 +135,10 @@ def _assumed(found: WhatIf) -> Iterator[str]:
         yield text
     if found.answered:
         draws = len({variant.draw for variant in found.changed})
-        text = f"HEARTBEATs go at random instants: each number is the least to the most of {draws} draws of them"
+        text = (
+            "HEARTBEATs would have gone at other instants with the change: each number is the least to the most of "
+            f"{draws} cells, with those of the capture, and drawn from the first loss on"
+        )
         yield text
     if missing := [END_NAMES[end] for end in (0, 1) if not found.inputs.seen_from[end]]:
         text = f"what {missing[0]} sent and lost is not in the capture"

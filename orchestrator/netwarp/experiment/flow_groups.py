@@ -25,6 +25,7 @@ NOT_ARRIVING = {
     "page": "is fetched by a program that asks for it",
     "program": "decides its own sizes",
     "switch_primary": "is of one flow",
+    "heartbeats": "is of one flow",
 }
 """Keys that a flow with arrivals cannot have, and why."""
 FIRST_ARRIVING_PORT = 20_001

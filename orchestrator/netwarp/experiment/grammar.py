@@ -15,6 +15,8 @@ from .fields import Field, quantity
 from .options import ALL_AGENTS, of_role
 from .page_flows import PAGE
 from .programs import PROGRAM
+from .read_heartbeats import EXAMPLE as HEARTBEATS_EXAMPLE
+from .read_heartbeats import HEARTBEATS
 from .read_messages import EXAMPLE as MESSAGES_EXAMPLE
 from .read_messages import MESSAGES, REVERSE
 
@@ -210,6 +212,7 @@ FLOW: dict[str, Field] = {
     "sender": Field("open", '{ congestion = "reno" }', fields=of_role("sender")),
     "receiver": Field("open", '{ rcvbuf = "64 KiB" }', fields=of_role("receiver")),
     "switch_primary": Field("tables", '[{ at = "50 s", path = "p2" }]', fields=SWITCH),
+    "heartbeats": Field("table", HEARTBEATS_EXAMPLE, fields=HEARTBEATS),
     "like": Field("name", '"ftp"'),
     **CONDITIONS,
 }

@@ -37,6 +37,7 @@ from .profiles import shown
 from .programs import PROGRAM_FILES
 from .published_numbers import read_published
 from .read_claims import FILE, ClaimReader
+from .read_heartbeats import HEARTBEAT_FILE
 from .read_messages import MESSAGE_FILE
 from .read_outputs import OutputReader, OwnMetric, known_metrics, read_metrics
 from .sections import check_references, read_overrides
@@ -154,7 +155,7 @@ def read_spec(
     document = expand_outputs(document, problems)
     overrides = read_overrides(document, sets, problems)
     document = merge(document, overrides)
-    for kind in (HAR_FILE, SIZE_FILE, MESSAGE_FILE, PROGRAM_FILES):
+    for kind in (HAR_FILE, SIZE_FILE, MESSAGE_FILE, HEARTBEAT_FILE, PROGRAM_FILES):
         document, overrides = (with_side_files(item, kind, folder, files, problems) for item in (document, overrides))
     for item in (document, overrides):
         with_trace_files(item, folder, files, problems)

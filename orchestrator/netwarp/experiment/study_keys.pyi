@@ -297,6 +297,10 @@ class LawKeys(TypedDict, total=False):
     lognormal: object  # { median = "50 ms", sigma = "0.5" }
     pareto: object  # { least = "1 kB", shape = "1.3" }
 
+class HeartbeatsKeys(TypedDict, total=False):
+    file: object  # "beats.csv"
+    until: str  # "50 s"
+
 class MessagesKeys(TypedDict, total=False):
     gaps: LawKeys | str | Sequence[object]  # "50 ms", { exponential = "50 ms" } or { uniform = ["20 ms", "80 ms"] }
     think: LawKeys | str | Sequence[object]  # { exponential = "1 s" }
@@ -332,6 +336,7 @@ class FlowKeys(TypedDict, total=False):
     sender: SenderKeys | str | Sequence[object]  # { congestion = "reno" }
     receiver: ReceiverKeys | str | Sequence[object]  # { rcvbuf = "64 KiB" }
     switch_primary: Sequence[SwitchKeys]  # [{ at = "50 s", path = "p2" }]
+    heartbeats: HeartbeatsKeys  # { file = "beats.csv" }
     like: Name  # "ftp"
     only: Levels  # { outage = ["0 s", "5 s"] }
     unless: Levels  # { outage = ["0 s", "5 s"] }
@@ -814,6 +819,10 @@ class Messages(Key):
     on: Law
     off: Law
 
+class Heartbeats(Key):
+    file: Key
+    until: Key
+
 class Reverse(Messages):
     bytes: Key
     streams: Key
@@ -860,6 +869,7 @@ class Flow(Handle):
     sender: Sender
     receiver: Receiver
     switch_primary: Key
+    heartbeats: Heartbeats
     like: Key
     only: Key
     unless: Key

@@ -16,7 +16,8 @@ from ..experiment.grammar import FLOW, SWITCH
 from ..experiment.options import RFC3390, read_options
 from ..experiment.page_flows import NOT_OF_PAGES, read_page
 from ..experiment.problems import Problems, nearest
-from ..experiment.read_messages import TIMED, scheduled_already
+from ..experiment.read_heartbeats import read_heartbeats
+from ..experiment.read_messages import EXAMPLE, TIMED, scheduled_already
 from ..experiment.toml_positions import Item
 from .flow_messages import SCTP_SNDBUF_BYTES, UDP_BYTES, FlowMessages, largest_message
 from .impairments import bdp_bytes
@@ -37,7 +38,7 @@ LEAST_MTU_BYTES = {"tcp": 88, "sctp": 512, "mptcp": 576, "udp": 68, "quic": 1248
 quic: datagrams with 1200 B of payload, over IPv6 too (RFC 9000 14); else IPv4's own."""
 
 
-OF_OTHER_FLOWS = ("bytes", "message_size", "messages", "reverse", "late", "switch_primary", "program")
+OF_OTHER_FLOWS = ("bytes", "message_size", "messages", "reverse", "late", "switch_primary", "heartbeats", "program")
 """Keys of a flow that mean nothing to pages."""
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
 
@@ -151,6 +152,7 @@ class Flows:
         default = {"sender": message, "receiver": self._full_packet(protocol, routes, options["receiver"])}
         if not page:
             flow = FlowMessages(reader, default, largest).add(flow)
+            flow = self._with_heartbeats(flow, reader)
             self._check_burst(protocol, flow.sender_options, options["sender"], reader)
         return Routed(flow, routes, self._phase(start, stop, reader), self._arrivals(start, reader))
 
@@ -338,6 +340,21 @@ class Flows:
         ]
         stamped = all(self._nodes[node].sysctls.get(TIMESTAMPS) != "0" for node in (sender, receiver))
         return min(sizes) - (TIMESTAMP_BYTES if stamped else 0)
+
+    @staticmethod
+    def _with_heartbeats(flow: Flow, reader: Reader) -> Flow:
+        item = reader.item.get("heartbeats")
+        if item is None:
+            return flow
+        if flow.protocol != "sctp":
+            reader.problem("heartbeats", 'only sctp sends them; for example protocol = "sctp"')
+        elif flow.reverse is msgspec.UNSET:
+            said = f"are of both ends, and a receiver sends at given times with reverse only: reverse = {EXAMPLE}"
+            reader.problem("heartbeats", said)
+        if flow.sender_options.get("bare") or "arch" in flow.sender_options:
+            reader.problem("heartbeats", "need a sender of this machine's own, with all its options")
+        beats = read_heartbeats(item, [path.name for path in flow.paths], flow.start_ns, reader.problems)
+        return msgspec.structs.replace(flow, heartbeats=beats)
 
     def _switches(
         self, protocol: Protocol, routes: Sequence[Route], start_ns: int, reader: Reader

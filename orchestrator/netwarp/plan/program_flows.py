@@ -13,7 +13,17 @@ from ..experiment.problems import nearest
 from ..experiment.programs import QUIC, QUIC_CONGESTION, TIMES, quic_program, read_program
 
 SPOKEN: tuple[Protocol, ...] = ("tcp", "sctp", "udp", "quic", "icmp")
-OF_OUR_APPS = ("bytes", "message_size", "messages", "reverse", "late", "sender", "receiver", "switch_primary")
+OF_OUR_APPS = (
+    "bytes",
+    "message_size",
+    "messages",
+    "reverse",
+    "late",
+    "sender",
+    "receiver",
+    "switch_primary",
+    "heartbeats",
+)
 """Keys of a flow that mean nothing to a program of the user's own."""
 NOT_OF_QUIC = tuple(key for key in OF_OUR_APPS if key not in ("bytes", "sender"))
 

@@ -12,6 +12,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from ..core.types import Cell, OptionValue
 from .contrasts import Contrast
 from .run_results import Results
@@ -61,6 +63,7 @@ def kind_of(cell: Cell) -> Kind:
             flow.protocol,
             len(flow.paths),
             len(flow.switches),
+            flow.heartbeats is not msgspec.UNSET,
             _options(flow.sender_options),
             _options(flow.receiver_options),
         )

@@ -136,6 +136,15 @@ class SwitchPrimary(AppRecord, frozen=True):
     errno: int
 
 
+class Heartbeat(AppRecord, frozen=True):
+    """An end sent a listed HEARTBEAT; address None: from then on the kernel sends its own. at_ns: after the start."""
+
+    t_ns: int
+    at_ns: int
+    address: str | None
+    errno: int
+
+
 class WindowClampLost(AppRecord, frozen=True):
     """The kernel overwrote a receiver's clamp."""
 

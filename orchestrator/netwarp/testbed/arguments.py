@@ -16,7 +16,7 @@ from ..experiment.fields import ESCAPED, PLACEHOLDER
 from ..experiment.page_flows import CLIENT_OPTIONS, SERVER_OPTIONS
 from ..experiment.programs import ENDLESS_BYTES, FILES, JOINED, OF_EACH, OF_ONE, TOTAL_BYTES, UNPACKED
 from .layout import Layout
-from .message_files import listed, message_file
+from .message_files import heartbeat_file, listed, message_file
 from .steps import Step, step
 from .tls_identity import TLS_FILES
 
@@ -129,6 +129,8 @@ def _duplex(flow: Flow, role: str) -> list[str]:
     messages = listed(own)
     if messages is not None and role == "receiver":
         arguments += ["--messages", message_file(flow, role)]
+    if flow.heartbeats is not msgspec.UNSET:
+        arguments += ["--heartbeats", heartbeat_file(flow, role)]
     if messages is not None and messages.times == "think" and listed(peer) is not None:
         arguments += ["--peer-messages", message_file(flow, other)]
     if role == "sender" and back.total_bytes is not None:

@@ -24,7 +24,7 @@ from .direction_program import DirectionProgram
 from .host_faults import NO_CHECKSUM, NO_LOOSE, Asked, HostFaultSteps, Wanted, accepts_again, add_route, firewalls
 from .layout import Devices, Interface, Layout, hop_name, make_layout
 from .many_flows import process_id, shared_processes, spawn_many
-from .message_files import message_files
+from .message_files import heartbeat_files, message_files
 from .messages import Request, netlink_step
 from .nftables import firewall, rules_dump
 from .path_manager import FAMILY, path_manager
@@ -204,7 +204,8 @@ def compile_cell(
     dying = frozenset(node for node, agent in agents_of(cell).items() if agent.dies_ns is not None)
     out = Compiled(layout, installed=shaping.expected(), programs=shaping.every_program(),
                    relays=relays(cell, layout), dying=dying, policers=direction_policers(cell, layout),
-                   files=dict((*message_files(cell), *program_files(cell, layout), *tls_files(cell))),
+                   files=dict((*message_files(cell), *heartbeat_files(cell, layout),
+                               *program_files(cell, layout), *tls_files(cell))),
                    firewalls=frozenset(firewalls(cell, layout)))  # fmt: skip
     out.add(step("sandbox", kind=clock.sandbox))
     if clock.t0_file:

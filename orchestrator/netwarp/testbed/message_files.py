@@ -1,5 +1,5 @@
-"""The files that give netwarp's own programs their messages (apps/traffic/message_list.h), where they are listed one by
-one.
+"""The files that give netwarp's own programs their messages, where they are listed one by one, and their HEARTBEATs
+(apps/traffic/message_list.h, heartbeat_list.h).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import msgspec
 
 from ..core.messages import Messages, Row, message_rows
 from ..core.types import Cell, Flow, reversed_flow
+from .layout import Layout
 
 WORDS = {"gaps": "due", "file": "all"}
 """What the first line says of the times. Of thinking times it depends on the end."""
@@ -45,3 +46,25 @@ def message_files(cell: Cell) -> Iterator[tuple[str, bytes]]:
                 word = WORDS.get(messages.times, "asks" if role == "sender" else "answers")
                 lines = (f"{at_ns} {size} {stream}" for at_ns, size, stream in rows_of(cell, sends))
                 yield message_file(flow, role), "\n".join([word, *lines, ""]).encode()
+
+
+def heartbeat_file(flow: Flow, role: str) -> str:
+    """The file of the HEARTBEATs that an end sends, in the cell's directory."""
+    return f"apps/{flow.name}.{role}.heartbeats"
+
+
+def heartbeat_files(cell: Cell, layout: Layout) -> Iterator[tuple[str, bytes]]:
+    """Every such file of a cell and its bytes."""
+    for flow in cell.flows:
+        if flow.heartbeats is msgspec.UNSET:
+            continue
+        to = {
+            "sender": {path.name: layout.interface(flow.receiver, path.receiver_link).ip for path in flow.paths},
+            "receiver": {path.name: layout.interface(flow.sender, path.sender_link).ip for path in flow.paths},
+        }
+        for role, address in to.items():
+            until_ns = flow.heartbeats.until_ns
+            own = [] if until_ns is None else [(max(until_ns - flow.start_ns, 0), "kernel")]
+            rows = [(beat.at_ns, address[beat.path]) for beat in flow.heartbeats.beats if beat.end == role]
+            rows = [row for row in rows if not own or row[0] < own[0][0]] + own
+            yield heartbeat_file(flow, role), "".join(f"{at_ns} {to}\n" for at_ns, to in rows).encode()

@@ -55,8 +55,8 @@ def test_the_answer_of_all_settings_that_match_holds_the_cell_with_the_change(
     assert streams == [{0, 1, 2}, {0, 1}] and found.inputs.payload_protocol == (60, 60)
     assert found.match.whole, found.match.parting
     assert found.replays and found.spec.is_file()
-    assert len(found.changed) == DRAWS * len(found.replays)
-    assert {variant.draw for variant in found.changed} == set(range(DRAWS))
+    assert len(found.changed) == 2 * DRAWS * len(found.replays)
+    assert {variant.draw for variant in found.changed} == set(range(2 * DRAWS))
     stall = found.field[0].stalls[0]
     association = Association(read_captures([sender_capture(truth)]), 0)
     begin_ns, end_ns = (int(association.row[name]) for name in ("first_ns", "last_ns"))

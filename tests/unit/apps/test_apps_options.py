@@ -244,6 +244,7 @@ def test_the_first_line_holds_every_option_in_force() -> None:
                 "reconnect_ns",
                 "messages",
                 "peer_messages",
+                "heartbeats",
                 "peer_total_bytes",
             )
         ),

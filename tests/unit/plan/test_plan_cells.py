@@ -227,7 +227,7 @@ def test_options_are_those_of_the_apps() -> None:
     made_by_the_testbed = {
         "protocol", "bind", "to", "port", "message_bytes", "t0_realtime_ns", "start_ns", "stop_ns", "total_bytes",
         "primary", "switch_primary", "peer", "token", "bare", "messages", "duplex", "peer_messages", "peer_total_bytes",
-        "reverse_streams", "t0_file", "again",
+        "reverse_streams", "t0_file", "again", "heartbeats",
     }  # fmt: skip
     of_the_apps_tests = {"read_each"}
     keys = {key for option in OPTIONS.values() for key in (option.cell_key, option.off) if key is not None}

@@ -69,12 +69,20 @@ class SeenMessage:
 
 
 @dataclasses.dataclass(frozen=True)
+class SeenHeartbeat:
+    """A HEARTBEAT: when its sender sent it, and the number of its path (of ReplayInputs.paths)."""
+
+    time_ns: int
+    path: int
+
+
+@dataclasses.dataclass(frozen=True)
 class ReplayInputs:
     """Times: ns, by the clock of the capture at `end` (0: a, 1: b); begin_ns, end_ns: of that capture; start_ns: when a
     sent its first INIT, or, if the capture begins later (`begun`: False), so long before it that a cell's association
-    is up and has measured its round trips. messages, payload_protocol, unordered, nodelay: by end. seen_from: of each
-    end's data, whether it was captured at its sender. views: by end. closing: when an end closed the association,
-    which, and whether in order; None: the capture ends before, or the transport gave up.
+    is up and has measured its round trips. messages, heartbeats, payload_protocol, unordered, nodelay: by end.
+    seen_from: of each end's data, whether it was captured at its sender. views: by end. closing: when an end closed the
+    association, which, and whether in order; None: the capture ends before, or the transport gave up.
     """
 
     end: int
@@ -85,6 +93,7 @@ class ReplayInputs:
     mtu: int
     paths: tuple[SeenPath, ...]
     messages: tuple[tuple[SeenMessage, ...], tuple[SeenMessage, ...]]
+    heartbeats: tuple[tuple[SeenHeartbeat, ...], tuple[SeenHeartbeat, ...]]
     payload_protocol: tuple[int, int]
     unordered: tuple[bool, bool]
     nodelay: tuple[bool, bool]
@@ -156,8 +165,17 @@ def replay_inputs(views: Sequence[View]) -> ReplayInputs:
         messages[1] = _messages(both[1 - here], here, round_trips, 0)
     else:
         messages[1] = _messages(other[1][1 - here], 1 - here, round_trips, ahead_ns)
+    trips = [round_trips[path] for path in paths]
+    numbers = _numbers(view.capture, view.capture, paths)
+    beats = [_heartbeats(mine, here, numbers, ()), ()]
+    if other is None:
+        beats[1] = _heartbeats(mine, 1 - here, numbers, trips)
+    else:
+        numbers = _numbers(view.capture, other[0].capture, paths)
+        beats[1] = _heartbeats(other[1][1 - here], 1 - here, numbers, (), ahead_ns)
     if here:
         messages.reverse()
+        beats.reverse()
     sizes = view.capture.packets
     largest = int(sizes["ip_bytes"][sizes["flow"] == view.flow].max())
     fragments = max((int(one.messages.fragments.max(initial=1)) for one in both), default=1)
@@ -179,6 +197,7 @@ def replay_inputs(views: Sequence[View]) -> ReplayInputs:
             for path in paths
         ),
         messages=(tuple(messages[0]), tuple(messages[1])),
+        heartbeats=(beats[0], beats[1]),
         payload_protocol=(_payload_protocol(both[0]), _payload_protocol(both[1])),
         unordered=(_unordered(both[0]), _unordered(both[1])),
         nodelay=(_nodelay(both[0]), _nodelay(both[1])),
@@ -253,6 +272,30 @@ def _handshake_ns(association: Association) -> int | None:
     if association.direction == 0 and len(asked) == len(answers) > 1 and (answers > asked).all():
         return int((answers - asked).min())
     return None if association.handshake_ns is None else sum(association.handshake_ns)
+
+
+def _numbers(capture: Capture, other: Capture, paths: Sequence[int]) -> dict[int, int]:
+    """The place in `paths` (rows of a capture) of each row of another capture's paths."""
+    pairs = _address_pairs(capture)
+    places = {frozenset(pairs[path]): place for place, path in enumerate(paths)}
+    rows = map(frozenset, _address_pairs(other))
+    return {row: places[pair] for row, pair in enumerate(rows) if pair in places}
+
+
+def _heartbeats(
+    association: Association, end: int, numbers: Mapping[int, int], trips: Sequence[int], ahead_ns: int = 0
+) -> tuple[SeenHeartbeat, ...]:
+    """The HEARTBEATs of an end. numbers: of the paths, by row. trips: round trips of these, where the capture is that
+    of the other end; empty: it is its own. ahead_ns: of the clock.
+    """
+    beats = association.heartbeats
+    rows = zip(beats.time_ns.tolist(), beats.path.tolist(), beats.direction.tolist(), strict=True)
+    found = [
+        SeenHeartbeat(time_ns - ahead_ns - (trips[numbers[path]] // 2 if trips else 0), numbers[path])
+        for time_ns, path, direction in rows
+        if direction == end and path in numbers
+    ]
+    return tuple(sorted(found, key=lambda beat: beat.time_ns))
 
 
 def _messages(association: Association, end: int, round_trips: Mapping[int, int], ahead_ns: int) -> list[SeenMessage]:

@@ -117,12 +117,14 @@ def failover_settings(cell: Cell, flow: Flow) -> FailoverSettings:
 def failover_conditions(cell: Cell, flow: Flow, connected_ns: int | None) -> FailoverConditions | None:
     """The conditions of the fault that hits the flow's primary path. connected_ns: from T0 (None: the flow's start).
 
-    None: no fault, only one path, the fault is not on the primary alone, or the application switches the primary. Also
-    where the load is not known: a program of the user's own, pages, messages at drawn or listed times; and of the other
-    direction of a flow, whose rates are not.
+    None: no fault, only one path, the fault is not on the primary alone, or the application switches the primary or
+    sends the HEARTBEATs. Also where the load is not known: a program of the user's own, pages, messages at drawn or
+    listed times; and of the other direction of a flow, whose rates are not.
     """
     met = faults_met(cell, flow)
     if flow.protocol != "sctp" or len(flow.paths) < 2 or not met or flow.switches:
+        return None
+    if flow.heartbeats is not msgspec.UNSET:
         return None
     if flow.program is not None or flow.is_page or flow.is_back or flow.messages is not msgspec.UNSET:
         return None
