@@ -68,13 +68,16 @@ class LadderRow:
 
 @dataclasses.dataclass(frozen=True)
 class Ladder:
-    """The ladder of a connection. lanes: its paths, the addresses of the left end first."""
+    """The ladder of a connection. lanes: its paths, the addresses of the left end first. lacks: what of it is not in the
+    capture, in words.
+    """
 
     protocol: str
     ends: tuple[str, str]
     point: str
     lanes: tuple[str, ...]
     rows: tuple[LadderRow, ...]
+    lacks: tuple[str, ...] = ()
 
     @property
     def packets(self) -> int:
@@ -111,7 +114,8 @@ def ladder(file: FileSummary, connection: Connection, most: int | None = MOST_RO
             notes += [
                 dataclasses.replace(note, lane=place) for note in _notes(file.connections[number - 1], {}, file.capture)
             ]
-        return Ladder("mptcp", first.ends, file.name, tuple(names), _rows(packets, notes, first, file, most))
+        rows = _rows(packets, notes, first, file, most)
+        return Ladder("mptcp", first.ends, file.name, tuple(names), rows, tuple(_lacks(first, packets)))
     if connection.protocol == "sctp":
         packets, paths = sctp_rows(file.capture, connection.row)
     else:
@@ -123,7 +127,16 @@ def ladder(file: FileSummary, connection: Connection, most: int | None = MOST_RO
     places = {name.replace(" > ", ">"): place for place, name in enumerate(lanes)}
     notes = _notes(connection, places, file.capture)
     rows = _rows(packets, notes, connection, file, most)
-    return Ladder(connection.protocol, connection.ends, file.name, tuple(lanes), rows)
+    lacks = tuple(_lacks(connection, packets))
+    return Ladder(connection.protocol, connection.ends, file.name, tuple(lanes), rows, lacks)
+
+
+def _lacks(connection: Connection, packets: PacketRows) -> Iterator[str]:
+    """What a reader would look for, and the capture does not have."""
+    if (unseen := connection.facts["unseen_end"]) is not None:
+        yield f"no packet of {connection.ends[unseen]} is in the capture"
+    if len(packets.kind) and packets.kind[0] != CONTROL:
+        yield "the capture begins after the handshake"
 
 
 def _turned(file: FileSummary, members: Sequence[int]) -> list[int]:

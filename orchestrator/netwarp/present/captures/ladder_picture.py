@@ -18,8 +18,10 @@ SIZE, BASELINE, LINE, MARGIN = 12, 12, 16, 8
 """Of a text: its height, from the top of its line to its baseline, from line to line; around the picture. In px."""
 LANE, NARROW, MANY = 84, 48, 3
 """The width of a path's lane; where there are more than MANY; in px."""
-APART, TEXT, HEAD, GAP = 10, 300, 6, 4
+APART, TEXT, HEAD, GAP = 10, 340, 6, 4
 """Between lanes; the width at which a row's text wraps; an arrow's head; between two rows. In px."""
+PHONE = 320
+"""The width of a picture that has its words below the arrows; in px."""
 ARROW, SHORT_ARROW = 9, 5
 """The letters of an arrow in a terminal."""
 FINE_S = 1.0
@@ -32,7 +34,7 @@ def ladder_title(ladder: Ladder) -> list[str]:
     if len(ladder.lanes) > 1:
         word = "subflow" if ladder.protocol == "mptcp" else "path"
         lines += [f"{word} {number}: {name}" for number, name in enumerate(ladder.lanes, 1)]
-    return [*lines, f"{counted(ladder.packets, 'packet')} seen at {ladder.point}"]
+    return [*lines, f"{counted(ladder.packets, 'packet')} seen at {ladder.point}", *ladder.lacks]
 
 
 def row_times(ladder: Ladder) -> list[str]:
@@ -105,15 +107,21 @@ svg { color: #1b1f24; background: #ffffff; }
 """Of a picture in a file of its own, which has no page around it."""
 
 
-def ladder_svg(ladder: Ladder, *, alone: bool = False) -> Markup:
-    """The ladder as SVG; alone: as a file."""
+def ladder_svgs(ladder: Ladder) -> Markup:
+    """The ladder for a page: beside its words, and for a phone above them; the page shows one of the two."""
+    return ladder_svg(ladder) + ladder_svg(ladder, below=True)
+
+
+def ladder_svg(ladder: Ladder, *, alone: bool = False, below: bool = False) -> Markup:
+    """The ladder as SVG; alone: as a file; below: the words of a row stand below its arrow, not beside it."""
     times = row_times(ladder)
     begin = MARGIN + max((text_width(time, SIZE) for time in times), default=0) + GAP * 3
     lane = LANE if len(ladder.lanes) <= MANY else NARROW
     lanes = [(begin + number * (lane + APART), begin + number * (lane + APART) + lane)
              for number in range(len(ladder.lanes))]  # fmt: skip
-    text_x = lanes[-1][1] + GAP * 3
-    picture = _Picture(text_x + TEXT + MARGIN)
+    text_x = begin if below else lanes[-1][1] + GAP * 3
+    picture = _Picture(max(PHONE, lanes[-1][1] + MARGIN) if below else text_x + TEXT + MARGIN)
+    text_width_px = picture.width - MARGIN - text_x
     for number, title in enumerate(ladder_title(ladder)):
         for text in fitted(title, picture.width - 2 * MARGIN, SIZE, bold=number == 0):
             picture.write(MARGIN, picture.height, text, "bold" if number == 0 else "soft")
@@ -131,15 +139,19 @@ def ladder_svg(ladder: Ladder, *, alone: bool = False) -> Markup:
         for number, (left, right) in enumerate(lanes):
             _draw(picture, row, number, left, right, middle)
         look = row.what
-        for text in fitted(row.text, TEXT, SIZE):
+        if below:
+            for x in (x for sides in lanes for x in sides):
+                picture.line("line", [(x, picture.height), (x, picture.height + LINE)])
+            picture.height += LINE
+        for text in fitted(row.text, text_width_px, SIZE):
             picture.write(text_x, picture.height, text, look)
             picture.height += LINE
         picture.height += GAP
     for sides in lanes:
-        for x in sides:
+        for x in () if below else sides:
             picture.line("line", [(x, top), (x, picture.height)])
     picture.height += MARGIN
-    return _svg(picture, ladder, alone)
+    return _svg(picture, ladder, alone, "alone" if alone else "below" if below else "beside")
 
 
 def _draw(picture: _Picture, row: LadderRow, lane: int, left: float, right: float, y: float) -> None:
@@ -156,12 +168,12 @@ def _draw(picture: _Picture, row: LadderRow, lane: int, left: float, right: floa
             picture.line(look, [(back, y - HEAD / 2), (tip, y), (back, y + HEAD / 2)])
 
 
-def _svg(picture: _Picture, ladder: Ladder, alone: bool) -> Markup:
+def _svg(picture: _Picture, ladder: Ladder, alone: bool, layout: str) -> Markup:
     width, height = round(picture.width, 1), round(picture.height, 1)
     style = Markup((STYLES / "ladder.css").read_text(encoding="utf-8") + ALONE)
     parts = [Markup("<style>{}</style>").format(style)] if alone else []
     name = Markup(' xmlns="http://www.w3.org/2000/svg"') if alone else ""
     words = f"Sequence diagram of {ladder.ends[0]} and {ladder.ends[1]}, {counted(len(ladder.rows), 'row')}"
     return Markup(
-        '<svg{} class="ladder" role="img" aria-label="{}" viewBox="0 0 {} {}" width="{}" height="{}">{}</svg>\n'
-    ).format(name, words, width, height, width, height, Markup("\n").join([*parts, *picture.parts]))
+        '<svg{} class="ladder ladder-{}" role="img" aria-label="{}" viewBox="0 0 {} {}" width="{}" height="{}">{}</svg>\n'
+    ).format(name, layout, words, width, height, width, height, Markup("\n").join([*parts, *picture.parts]))

@@ -23,7 +23,7 @@ from ...core.units import counted
 from ...core.version import __version__
 from ...store.run_dir import write_atomic
 from ..pages.capture import Line, LineChart, LinePanel, Part, Section, TextTable, capture_page
-from .ladder_picture import ladder_svg
+from .ladder_picture import ladder_svgs
 from .lines import detail_lines, multipath_lines, multipath_title
 from .words import (
     HEADS,
@@ -141,7 +141,7 @@ def _fact(name: str, value: Any) -> str:
 
 def _ladder(summary: FileSummary, connection: Connection) -> Markup | None:
     """The sequence diagram of a connection whose packets are in memory."""
-    return ladder_svg(ladder(summary, connection)) if connection.totals else None
+    return ladder_svgs(ladder(summary, connection)) if connection.totals else None
 
 
 def _flow(connection: Connection, file: int, summary: FileSummary) -> Part:
