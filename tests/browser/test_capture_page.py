@@ -48,6 +48,52 @@ def test_joined_captures_are_drawn_offline(page: Page, tmp_path: Path, width: in
     assert [len(one["t"]) for one in marks] == [10]
 
 
+CASES = Path(__file__).parents[1] / "data" / "cases"
+LADDER = """
+(() => {
+    const pictures = [...document.querySelectorAll("svg.ladder")].filter((one) => one.getClientRects().length)
+    const picture = pictures[0], frame = picture.getBoundingClientRect(), box = picture.parentElement
+    const texts = [...picture.querySelectorAll("text")].map((one) => [one.textContent, one.getBoundingClientRect()])
+    const found = pictures.length === 1 ? [] : [`${pictures.length} pictures`]
+    texts.forEach(([text, one], at) => {
+        if (one.left < frame.left - 1 || one.right > frame.right + 1 || one.bottom > frame.bottom + 1)
+            found.push(`cut: ${text}`)
+        for (const [other, two] of texts.slice(at + 1))
+            if (one.left < two.right - 1 && two.left < one.right - 1
+                && one.top < two.bottom - 3 && two.top < one.bottom - 3)
+                found.push(`${text} over ${other}`)
+    })
+    const arrows = picture.querySelectorAll("path:not(.ladder-line)").length
+    return { found, arrows, texts: texts.length, scrolls: box.scrollWidth > box.clientWidth + 1 }
+})()
+"""
+"""What overlaps or is cut in the ladder that is shown."""
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize(
+    ("case", "says"),
+    [
+        ("1-one-path", "NGAP AMFConfigurationUpdate"), ("pmtu-a", "data 1 to 1448 again"),
+        ("one-way-client", "no packet of 192.0.2.2:80 is in the capture"),
+        ("1c-mid-association", "the capture begins after the handshake"),
+        ("2-two-paths-pf1", "T3 of 10.9.1.1:40002 expires"),
+        ("mid-multihomed", "path 4: 192.0.2.1 > 192.0.2.5"),
+    ],
+)  # fmt: skip
+def test_nothing_overlaps_or_is_cut_in_a_ladder(page: Page, tmp_path: Path, case: str, says: str, width: int) -> None:
+    """Of NGAP, a black hole of the path MTU, one direction, associations from their middle on, and several paths."""
+    page.emulate(width=width, height=900, mobile=width < 600)
+    page.open(page_of(tmp_path, CASES / f"{case}.pcap.zst"))
+    seen = page.evaluate(LADDER)
+    assert seen["found"] == [] and seen["arrows"] > 20 and seen["texts"] > 20
+    assert not seen["scrolls"], "a reader of a phone sees the words without moving the picture"
+    shown = page.evaluate(
+        "[...document.querySelectorAll('svg.ladder')].find((one) => one.getClientRects().length).textContent"
+    )
+    assert says.replace(" ", "") in shown.replace(" ", "").replace("\u00a0", "")
+
+
 def test_zoom(page: Page, tmp_path: Path) -> None:
     page.open(page_of(tmp_path, *recorded("sctp", "a", ["p1", "p2"]), merge=True))
     draw_all(page)

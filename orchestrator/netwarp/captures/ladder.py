@@ -68,8 +68,8 @@ class LadderRow:
 
 @dataclasses.dataclass(frozen=True)
 class Ladder:
-    """The ladder of a connection. lanes: its paths, the addresses of the left end first. lacks: what of it is not in the
-    capture, in words.
+    """The ladder of a connection. lanes: its paths, the addresses of the left end first. lacks: what the capture has
+    not of it, in words.
     """
 
     protocol: str

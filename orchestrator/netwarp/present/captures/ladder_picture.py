@@ -175,5 +175,6 @@ def _svg(picture: _Picture, ladder: Ladder, alone: bool, layout: str) -> Markup:
     name = Markup(' xmlns="http://www.w3.org/2000/svg"') if alone else ""
     words = f"Sequence diagram of {ladder.ends[0]} and {ladder.ends[1]}, {counted(len(ladder.rows), 'row')}"
     return Markup(
-        '<svg{} class="ladder ladder-{}" role="img" aria-label="{}" viewBox="0 0 {} {}" width="{}" height="{}">{}</svg>\n'
+        '<svg{} class="ladder ladder-{}" role="img" aria-label="{}" viewBox="0 0 {} {}" width="{}" height="{}">{}</svg>'
+        "\n"
     ).format(name, layout, words, width, height, width, height, Markup("\n").join([*parts, *picture.parts]))
