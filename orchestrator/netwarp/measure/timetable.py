@@ -49,14 +49,17 @@ class Timetable:
         return getattr(self.flow.messages, "times", "") == "think"
 
     def ends(self, upto_bytes: int) -> Ints:
-        """The last byte's number + 1 of each message that begins within the first upto_bytes bytes of the flow."""
+        """The last byte's number + 1 of each message that begins within the first upto_bytes bytes of the flow. Its total
+        cuts the last one short.
+        """
         if self.sizes is not None:
             sizes = self.sizes
         else:
             burst = self._burst
             sizes = np.resize(burst, len(burst) * (1 + upto_bytes // int(burst.sum())))
-        ends = np.cumsum(sizes)
-        return ends[ends - sizes < upto_bytes]
+        ends: Ints = np.cumsum(sizes)
+        begun = ends - sizes < upto_bytes
+        return ends[begun] if self.flow.total_bytes is None else np.minimum(ends[begun], self.flow.total_bytes)
 
     def due(self, count: int) -> Ints | None:
         """The due times of the first messages, as many as there are, NEVER where it was never due; None: not known."""

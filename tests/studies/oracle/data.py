@@ -88,7 +88,7 @@ def rows_of(packets: list[Packet], protocol: str) -> list[Row]:
             return list(_tcp(packets))
 
 
-def _relative(number: int, first: int) -> int:
+def relative(number: int, first: int) -> int:
     difference = (number - first) % MODULO
     return difference - MODULO if difference >= MODULO // 2 else difference
 
@@ -105,7 +105,7 @@ def _tcp(packets: list[Packet]) -> Iterator[Row]:
 
 
 def _in_space(packet: Packet, here: Connection) -> Row:
-    start = _relative(packet.seq, here.first)
+    start = relative(packet.seq, here.first)
     row = Row(packet)
     if packet.flags & RST:
         return row
@@ -135,7 +135,7 @@ def _mptcp(packets: list[Packet]) -> Iterator[Row]:
         if here is None or (packet.flags & SYN and packet.seq != here.first):
             begin = packet.seq if packet.flags & SYN else (packet.seq - 1) % MODULO
             here = known[key] = Connection(begin)
-        start = _relative(packet.seq, here.first)
+        start = relative(packet.seq, here.first)
         for kind, body in _options(packet.options):
             if kind != 30 or not body:
                 continue
@@ -164,7 +164,7 @@ def _mptcp(packets: list[Packet]) -> Iterator[Row]:
             mapping = next((each for each in reversed(here.mappings) if each[0] <= start < each[0] + each[1]), None)
             if mapping is None:
                 raise Unjudged("payload of MPTCP without a mapping")
-            place = _relative(mapping[2] + start - mapping[0], origin)
+            place = relative(mapping[2] + start - mapping[0], origin)
             row.new_bytes = whole.add(place, place + packet.payload_bytes)
             row.repeats = row.repeats or row.new_bytes < packet.payload_bytes
         elif packet.payload_bytes and whole is None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from .cell import CellFiles
 from .counters import of_checksums, of_hosts, of_sockets
+from .delays import delay_numbers
 from .flows import FlowSeen, Numbers, flow_numbers, own, reversed_json, seen_flow
 from .links import PLACES, held, in_windows, link_numbers, lost_numbers, managed, over_link, waiting_of_flow
 from .queues import Passage, flow_passages, idle_of, lowest_mean, passage_numbers, passages
@@ -140,7 +141,7 @@ def expected(files: CellFiles, judged: Judged) -> Iterator[tuple[str, str, float
     numbers: dict[str, Numbers] = {}
     for name, each in (seen | back).items():
         if not each.unjudged:
-            numbers[name] = flow_numbers(files, each, capacity(files, each))
+            numbers[name] = flow_numbers(files, each, capacity(files, each)) | delay_numbers(files, each)
     whole = len(seen) == len(files.cell["flows"]) and not any(each.unjudged for each in seen.values())
     of_cell: Numbers = {}
     measure = files.cell.get("measure")

@@ -146,3 +146,13 @@ def test_no_message_is_due_as_its_flow_stops() -> None:
     by_bytes = Timetable(flow_of("udp", total_bytes=10_000, sender_options={"interval_ns": STEP_NS}), 0).due_by(10**9)
     assert by_bytes is not None
     assert by_bytes.tolist() == [n * STEP_NS for n in range(11)]
+
+
+@pytest.mark.parametrize(("total", "burst", "ends"), [
+    (250, "100", [100, 200, 250]), (200, "100", [100, 200]), (None, "100", [100, 200, 300]), (2, "1000", [2]),
+    (170, "60,40", [60, 100, 160, 170]),
+])  # fmt: skip
+def test_the_total_cuts_the_last_message_short(total: int | None, burst: str, ends: list[int]) -> None:
+    """Else it would never be delivered: no byte of its rest is ever sent."""
+    flow = flow_of("tcp", total_bytes=total, sender_options={"interval_ns": STEP_NS, "burst_bytes": burst})
+    assert Timetable(flow, 0).ends(total or 250).tolist() == ends
