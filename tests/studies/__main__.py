@@ -18,8 +18,8 @@ from pathlib import Path
 from netwarp.experiment.toml_writer import toml_text
 
 from .keys import every_key, keys_of
-from .run_study import Verdict, smaller, tried
-from .study import drawn
+from .run_study import Verdict, smallest, tried
+from .study import drawn, seed_of_tree
 
 TWICE_EVERY, REPORT_EVERY = 10, 20
 LEAST_OF_A_KEY, KEYS_FROM = 0.02, 1000
@@ -83,10 +83,10 @@ def main() -> int:
     """Status 1 if anything is wrong, or if too many studies are refused."""
     parser = argparse.ArgumentParser(prog="fuzz-studies", description=__doc__)
     parser.add_argument("--studies", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=seed_of_tree(), help="default: of the committed tree")
     parser.add_argument("--first", type=int, default=0, help="number of the first study")
     parser.add_argument("--out", type=Path, help="where findings and the account go (default: results/fuzz-studies)")
-    parser.add_argument("--shrink", action="store_true", help="make the first study of each finding small")
+    parser.add_argument("--shrink", action="store_true", help="make the first study of each finding small and print it")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="draw no study after that long")
     parser.add_argument("--keep", action="store_true", help="keep the runs of studies that show something wrong")
     options = parser.parse_args()
@@ -110,8 +110,9 @@ def main() -> int:
                 if options.keep and (place / "run").exists():
                     shutil.copytree(place / "run", out / "found" / f"{options.seed}-{number}", dirs_exist_ok=True)
                 for mark in dict.fromkeys(new) if options.shrink else ():
-                    small = smaller(study.document, mark, place / "small")
-                    kept.with_suffix(f".{len(account.first)}.small.toml").write_text(f"# {mark}\n{toml_text(small)}")
+                    small = smallest(study.document, mark, place / "small")
+                    kept.with_suffix(f".{len(account.first)}.small.toml").write_text(small)
+                    print(small, file=sys.stderr, flush=True)
             if number % 10 == 9 or verdict.wrong:
                 words = "; ".join(f"{mark}: {text[:200]}" for mark, text in verdict.wrong[:3])
                 print(f"{number}: {time.monotonic() - begun:.0f} s, cpu {sum(os.times()[:4]):.0f} s {words}",

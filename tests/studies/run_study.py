@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
+import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import netwarp
 from netwarp.core.executables import find_executable
+from netwarp.experiment.toml_writer import toml_text
 
 from .beside import again
 from .oracle.judge import Judged, judge_run
@@ -22,6 +24,8 @@ OWN_PROGRAM = re.compile(r"tool\d+\.(sender|receiver) (ended with status|died of
 """A program of the user's (ping, iperf3) that ends with an error where an event took its network away: it decides by
 itself what is an error, and no message of it is parsed.
 """
+SHRINK_S = 60
+"""For making a study small that shows something wrong."""
 UNSUPPORTED_BY_DESIGN = re.compile(r"DualPI2|dualpi2|sch_dualpi2|6\.17|qemu")
 """Reasons of UNSUPPORTED cells that docs/spec.md states: what this kernel does not have."""
 
@@ -107,28 +111,36 @@ def digests(run: Path) -> dict[str, str]:
     return {str(path.relative_to(run)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def smaller(document: Mapping[str, Any], mark: str, place: Path, most: int = 60) -> dict[str, Any]:
-    """The document with as much left out as goes while it still shows the same mark."""
-    tries = 0
-
-    def shows(candidate: dict[str, Any]) -> bool:
-        nonlocal tries
-        tries += 1
-        found = tried(again(candidate), 0, place, twice=mark == "twice")
-        return any(each == mark for each, _ in found.wrong)
-
+def smaller(
+    document: Mapping[str, Any], shows: Callable[[dict[str, Any]], bool], seconds: float = SHRINK_S
+) -> dict[str, Any]:
+    """The document with as much left out as goes in that time while it still shows what it showed."""
+    until = time.monotonic() + seconds
     now: dict[str, Any] = dict(document)
     changed = True
-    while changed and tries < most:
+    while changed:
         changed = False
         for path in sorted(_paths(now), key=len):
-            if tries >= most:
-                break
             candidate = _without(now, path)
+            if time.monotonic() > until:
+                return now
             if candidate is not None and shows(candidate):
                 now, changed = candidate, True
-                break
     return now
+
+
+def smallest(document: Mapping[str, Any], mark: str, place: Path) -> str:
+    """The smallest study that shows a mark, as TOML."""
+
+    def shows(candidate: dict[str, Any]) -> bool:
+        try:
+            experiment = again(candidate)
+        except netwarp.SpecError:
+            return False
+        found = tried(experiment, 0, place, twice=mark == "twice", report=mark == "tshark")
+        return any(each == mark for each, _ in found.wrong)
+
+    return f"# {mark}\n{toml_text(smaller(document, shows))}"
 
 
 KEPT = ("format", "name", "duration")

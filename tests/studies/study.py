@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import subprocess
 import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import netwarp
@@ -17,6 +20,7 @@ from .networks import Network, Networks
 from .outputs import Outputs
 
 Keys = dict[str, Any]
+ROOT = Path(__file__).resolve().parents[2]
 SYSCTLS = {
     "net.ipv4.tcp_sack": ("0",), "net.ipv4.tcp_timestamps": ("0",), "net.ipv4.tcp_ecn": ("1", "1", "1", "0"),
     "net.ipv4.tcp_dsack": ("0",), "net.ipv4.tcp_recovery": ("0",), "net.ipv4.tcp_early_retrans": ("0",),
@@ -47,6 +51,19 @@ WANTED = (
 )  # fmt: skip
 """Keys that few studies have by themselves: one study of WANTS_EVERY is drawn until it has one of them."""
 WANTS_EVERY, MOST_DRAWS = 4, 200
+
+
+def seed_of_tree() -> int:
+    """A seed of the committed tree: each commit draws other studies. Without git: of the product's and these files."""
+    tree = subprocess.run(
+        ["git", "-C", str(ROOT), "rev-parse", "HEAD^{tree}"], capture_output=True, text=True, check=False
+    )
+    if tree.returncode == 0:
+        return int(tree.stdout.strip()[:8], 16)
+    whole = hashlib.sha256()
+    for path in sorted([*(ROOT / "orchestrator").rglob("*.py"), *(ROOT / "tests" / "studies").rglob("*.py")]):
+        whole.update(path.read_bytes())
+    return int(whole.hexdigest()[:8], 16)
 
 
 def drawn(seed: int, number: int) -> Study:

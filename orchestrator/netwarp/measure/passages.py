@@ -242,14 +242,14 @@ class PassageReader:
         idle_s = sum((delay_without_queue_s(each, hop.packet_s, hop.packet_bytes) for each in over_links), nothing)
         at_once_s = sum((sent_at_once_s(each, hop.packet_s, hop.packet_bytes) for each in over_links), nothing)
         took_s = hop.packet_delay_s
+        overtaken_s = sum(overtaking_s(shape) for each in over_links for _, shape in each)
         if first:
-            took_s = first_of_equal_ones(near["fingerprint"], hop.packet_s, took_s)
+            took_s = first_of_equal_ones(near["fingerprint"], hop.packet_s, took_s, overtaken_s)
         delay_s = took_s - idle_s
         # a token bucket that is full sends a packet in no time
         delay_s += np.clip(np.nan_to_num(-delay_s), 0.0, at_once_s)
         came = np.flatnonzero(~np.isnan(delay_s))
         last = int(came[-1]) if len(came) else -1
-        overtaken_s = sum(overtaking_s(shape) for each in over_links for _, shape in each)
         behind = np.arange(len(delay_s)) > last  # several may have come at one instant
         if last >= 0 and overtaken_s:
             behind |= hop.packet_s >= hop.packet_s[last] - overtaken_s
@@ -312,20 +312,18 @@ class PassageReader:
         return np.isin(rows["packet"], table["packet"][np.isin(table["destination_port"], [*self._ports])], invert=True)
 
 
-def first_of_equal_ones(fingerprint: Ints, came_s: Floats, took_s: Floats) -> Floats:
-    """The times that packets took where the links still hold some at the end: if the last one that came equals one that
-    was sent before it and did not come, that one came, and the later one may wait.
+def first_of_equal_ones(fingerprint: Ints, came_s: Floats, took_s: Floats, overtaken_s: float = 0.0) -> Floats:
+    """The times that packets took where the links still hold some at the end: if one of the last that came (of those
+    that one which waits may have been overtaken by) equals one that was sent before it and did not come, that one came,
+    and the later one may wait.
     """
-    there = np.flatnonzero(~np.isnan(took_s))
-    if not len(there):
-        return took_s
-    last = int(there[-1])
-    missing = np.flatnonzero((fingerprint[:last] == fingerprint[last]) & np.isnan(took_s[:last]))
-    if not len(missing):
-        return took_s
     found = took_s.copy()
-    found[missing[-1]] = came_s[last] + took_s[last] - came_s[missing[-1]]
-    found[last] = np.nan
+    there = np.flatnonzero(~np.isnan(took_s))
+    for last in there[came_s[there] >= came_s[there[-1]] - overtaken_s][::-1].tolist() if len(there) else ():
+        missing = np.flatnonzero((fingerprint[:last] == fingerprint[last]) & np.isnan(found[:last]))
+        if len(missing):
+            found[missing[-1]] = came_s[last] + found[last] - came_s[missing[-1]]
+            found[last] = np.nan
     return found
 
 

@@ -49,8 +49,8 @@ class Timetable:
         return getattr(self.flow.messages, "times", "") == "think"
 
     def ends(self, upto_bytes: int) -> Ints:
-        """The last byte's number + 1 of each message that begins within the first upto_bytes bytes of the flow. Its total
-        cuts the last one short.
+        """The last byte's number + 1 of each message that begins within the first upto_bytes bytes of the flow, whose
+        total cuts the last one short.
         """
         if self.sizes is not None:
             sizes = self.sizes

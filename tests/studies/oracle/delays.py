@@ -144,9 +144,9 @@ def _all_reported(seen: FlowSeen) -> bool:
 def _waits(seen: FlowSeen, came: Sequence[Piece]) -> Numbers:
     """Head-of-line delay: delivery less arrival, of what was delivered within the window."""
     if seen.protocol == "tcp":
-        spans = [(piece.t, done) for piece, done in _in_order(came)]
+        spans = [(piece.t, done) for piece, done in in_order(came)]
     else:
-        spans = [(pieces[-1].t, done) for pieces, done in _delivered(came)]
+        spans = [(pieces[-1].t, done) for pieces, done in delivered(came)]
     waits = sorted(done - arrived for arrived, done in spans if seen.end is None or done <= seen.end)
     if not waits:
         return dict.fromkeys(("hol_blocking_s", "hol_blocking_p95_s", "hol_blocking_max_s", "hol_blocked_ratio"))
@@ -162,7 +162,7 @@ def _one_of(ordered: Sequence[int], part: float) -> int:
     return ordered[max(0, math.ceil(part * len(ordered) - 1e-9) - 1)]
 
 
-def _in_order(came: Sequence[Piece]) -> Iterator[tuple[Piece, int]]:
+def in_order(came: Sequence[Piece]) -> Iterator[tuple[Piece, int]]:
     """TCP's segments up to the first gap, with the time at which nothing before them was missing."""
     reach = now = 0
     for piece in sorted(came, key=lambda each: each.begin):
@@ -172,7 +172,7 @@ def _in_order(came: Sequence[Piece]) -> Iterator[tuple[Piece, int]]:
         yield piece, now
 
 
-def _delivered(came: Sequence[Piece]) -> Iterator[tuple[list[Piece], int]]:
+def delivered(came: Sequence[Piece]) -> Iterator[tuple[list[Piece], int]]:
     """SCTP's whole messages, their chunks in the order of arrival, with the time of their delivery (RFC 9260 6.5)."""
     by_tsn = {piece.begin: piece for piece in came}
     streams: dict[int, int] = {}  # when the message before the next one was delivered
@@ -225,7 +225,7 @@ def _messages(files: CellFiles, seen: FlowSeen, sent: Sequence[Piece], came: Seq
     if seen.protocol == "tcp":
         if len({piece.end for piece in first.values()}) < len(first) or _overlaps(first):
             return {}
-        done = {piece.end: at for piece, at in _in_order(came)}
+        done = {piece.end: at for piece, at in in_order(came)}
         spans = [(piece.t, done.get(piece.end)) for piece in first.values()]
         if schedule is not None:
             ends = sorted(done)
@@ -235,7 +235,7 @@ def _messages(files: CellFiles, seen: FlowSeen, sent: Sequence[Piece], came: Seq
     else:
         if any(piece.chunk is not None and piece.chunk.kind == I_DATA for piece in first.values()):
             return {}
-        read = {min(part.begin for part in parts): at for parts, at in _delivered(came)}
+        read = {min(part.begin for part in parts): at for parts, at in delivered(came)}
         begun = [piece for piece in first.values() if piece.chunk is not None and piece.chunk.flags & 2]
         spans = [(piece.t, read.get(piece.begin)) for piece in begun]
         if schedule is not None:
@@ -248,7 +248,7 @@ def _messages(files: CellFiles, seen: FlowSeen, sent: Sequence[Piece], came: Seq
         "message_delay_mean_s": sum(delays) / len(delays) / S if delays else None,
     }
     for name, part in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999)):
-        numbers[f"message_delay_{name}_s"] = _percentile(delays, [until - due for due, at in known if at is None], part)
+        numbers[f"message_delay_{name}_s"] = percentile(delays, [until - due for due, at in known if at is None], part)
     return numbers
 
 
@@ -280,7 +280,7 @@ def _overlaps(first: dict[int, Piece]) -> bool:
     return any(one.end > other.begin for one, other in itertools.pairwise(ordered))
 
 
-def _percentile(delays: Sequence[int], waiting: Sequence[int], part: float) -> float | None:
+def percentile(delays: Sequence[int], waiting: Sequence[int], part: float) -> float | None:
     """docs/metrics.md: what has waited longer than the percentile of the others counts as longer than all."""
     if not delays:
         return None
@@ -298,7 +298,7 @@ def _round_trips(seen: FlowSeen, sent: Sequence[Piece]) -> Numbers:
     """
     if seen.protocol == "sctp":
         return _of_sacks(seen, sent)
-    if seen.protocol != "tcp" or any(row.packet.flags & RST for row in seen.sender.data):
+    if seen.protocol != "tcp":
         return {}
     until = seen.end
     syn = next((row.packet for row in seen.sender.data if row.packet.flags & SYN), None)

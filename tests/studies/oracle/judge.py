@@ -15,7 +15,7 @@ from .counters import of_checksums, of_hosts, of_sockets
 from .delays import delay_numbers
 from .flows import FlowSeen, Numbers, flow_numbers, own, reversed_json, seen_flow
 from .links import PLACES, held, in_windows, link_numbers, lost_numbers, managed, over_link, waiting_of_flow
-from .queues import Passage, flow_passages, idle_of, lowest_mean, passage_numbers, passages
+from .queues import Passage, flow_passages, idle_of, lowest_mean, passage_numbers, passages, told_apart
 from .shared import all_run, groups, jain, span
 
 Json = dict[str, Any]
@@ -151,9 +151,12 @@ def expected(files: CellFiles, judged: Judged) -> Iterator[tuple[str, str, float
     kept = None if _moved(files) else held(files)
     for name, each in seen.items():
         if measure and not each.unjudged and not _copies(files):
-            over[name] = flow_passages(files, each)
-            numbers[name] |= passage_numbers(over[name])
-            numbers[name] |= lost_numbers(over[name], waiting_of_flow(files, each, kept))
+            passed = flow_passages(files, each)
+            waiting = waiting_of_flow(files, each, kept)
+            numbers[name] |= lost_numbers(passed, waiting)
+            if waiting == 0 or told_apart(passed):
+                numbers[name] |= passage_numbers(passed)
+                over[name] = passed
     for name, found in numbers.items():
         yield from ((name, metric, value) for metric, value in found.items())
     if whole:
@@ -167,9 +170,11 @@ def expected(files: CellFiles, judged: Judged) -> Iterator[tuple[str, str, float
             link, _, side = name.rpartition(".")
             passed = over_link(files, list(seen.values()), (link, side))
             if passed is not None:
-                links[link, side] = passed
                 waiting = None if kept is None else kept[link, side]
                 found = link_numbers(files, (link, side), passed, waiting)
+                if waiting == 0 or told_apart(passed):
+                    found |= passage_numbers(passed)
+                    links[link, side] = passed
                 yield from ((name, metric, value) for metric, value in found.items())
         exact = {name for name in over if waiting_of_flow(files, seen[name], kept) == 0}
         exact |= {".".join(hop) for hop in links if kept is not None and not kept[hop]}

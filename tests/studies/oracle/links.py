@@ -10,7 +10,7 @@ from .counters import qdiscs
 from .data import protocol_number
 from .flows import FlowSeen, Numbers
 from .packets import Packet
-from .queues import Passage, lowest_mean, passage_numbers, passages, share
+from .queues import Passage, lowest_mean, passages, share
 from .shared import jain
 
 Json = dict[str, Any]
@@ -113,8 +113,8 @@ def _both_ways(files: CellFiles, seen: FlowSeen, mine: set[Hop]) -> bool:
 
 
 def link_numbers(files: CellFiles, hop: Hop, found: Sequence[Passage], waiting: int | None) -> Numbers:
-    """Metrics of a direction of a link."""
-    numbers = passage_numbers(found) | lost_numbers(found, waiting)
+    """Metrics of a direction of a link, but queue delays."""
+    numbers = lost_numbers(found, waiting)
     duration = files.cell["duration_ns"]
     rate = lowest_mean(files, [hop], 0, duration)
     came = sum(each.ip_bytes for each in found if each.arrived is not None and each.arrived <= duration)

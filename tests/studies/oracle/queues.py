@@ -172,6 +172,14 @@ def flow_passages(files: CellFiles, seen: FlowSeen) -> list[Passage]:
     return sorted(found, key=lambda passage: passage.came)
 
 
+def told_apart(found: Sequence[Passage]) -> bool:
+    """False if some of equal packets came: where others wait, nothing tells which of them."""
+    came: dict[bytes, set[bool]] = defaultdict(set)
+    for each in found:
+        came[each.packet.mark].add(each.arrived is None)
+    return all(len(kinds) == 1 for kinds in came.values())
+
+
 def passage_numbers(found: Sequence[Passage], prefix: str = "") -> Numbers:
     """Metrics of packets over a path or link."""
     names = ("loss_ratio", "queue_delay_mean_s", "queue_delay_p95_s", "queue_delay_p99_s", "queue_delay_max_s")

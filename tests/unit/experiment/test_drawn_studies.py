@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
+from typing import Any
 
 import netwarp
 import pytest
@@ -11,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from studies.keys import NOT_SAID, every_key, keys_of
 from studies.oracle.data import Seen, rows_of
+from studies.oracle.delays import Piece, delivered, in_order, percentile
 from studies.oracle.judge import Judged, same
-from studies.oracle.packets import ACK, FIN, SYN, TCP, Packet
+from studies.oracle.packets import ACK, DATA, FIN, SYN, TCP, Chunk, Packet
 from studies.oracle.queues import share
+from studies.run_study import smaller
 from studies.study import WANTED, WANTS_EVERY, drawn
 
 STUDIES, PLANNED = 400, 40
@@ -86,3 +89,45 @@ def test_percentiles_are_linear_between_neighbours() -> None:
     assert share([3.0, 1.0, 2.0], 0.5) == 2.0
     assert share([0.0, 1.0], 0.95) == pytest.approx(0.95)
     assert share([], 0.5) is None
+
+
+def test_a_study_that_shows_something_wrong_is_made_small() -> None:
+    """What is left shows it, and no part of it can be left out."""
+    document = {"format": 1, "name": "s", "duration": "1 s", "captures": "all",
+                "link": {"p1": {"rate": "1 Mbit/s", "jitter": "1 ms"}, "p2": {"rate": "2 Mbit/s"}},
+                "flow": {"f": {"bytes": "1 kB", "late": "1 s"}}}  # fmt: skip
+
+    def shows(candidate: dict[str, Any]) -> bool:
+        return "jitter" in candidate.get("link", {}).get("p1", {}) and "f" in candidate.get("flow", {})
+
+    least = {"format": 1, "name": "s", "duration": "1 s", "link": {"p1": {"jitter": "1 ms"}}}
+    assert smaller(document, lambda each: shows(each | {"flow": {"f": {}}})) == least
+    assert smaller(document, lambda _: False) == document
+    assert smaller(document, shows, seconds=-1) == document
+
+
+def test_segments_wait_for_what_is_before_them() -> None:
+    came = [Piece(1, 0, 100, 100), Piece(2, 200, 300, 100), Piece(5, 100, 200, 100), Piece(6, 400, 500, 100)]
+    assert [(piece.begin, at) for piece, at in in_order(came)] == [(0, 1), (100, 5), (200, 5)]
+
+
+def chunk_of(t: int, tsn: int, stream: int, ssn: int, flags: int = 3) -> Piece:
+    value = struct.pack(">IHHI", tsn, stream, ssn, 0)
+    return Piece(t, tsn, tsn + 1, 1, Chunk(DATA, flags, value, tsn, stream, 1))
+
+
+def test_messages_wait_in_their_stream_alone() -> None:
+    """TSN 1 comes late, 5 never; 3 and 4 are one message, 6 is unordered."""
+    came = [chunk_of(1, 0, 0, 0), chunk_of(2, 2, 1, 0), chunk_of(3, 3, 0, 2, 2), chunk_of(9, 1, 0, 1),
+            chunk_of(4, 4, 0, 2, 1), chunk_of(5, 6, 0, 0, 7), chunk_of(7, 7, 1, 2), chunk_of(8, 8, 0, 3)]  # fmt: skip
+    got = {parts[0].begin: (len(parts), at) for parts, at in delivered(came)}
+    assert got == {0: (1, 1), 1: (1, 9), 2: (1, 2), 3: (2, 9), 6: (1, 5), 8: (1, 9)}
+
+
+def test_what_has_waited_longer_counts_as_longer_than_all() -> None:
+    delays = [int(each * 1e9) for each in (1, 2, 3, 4)]
+    assert percentile(delays, [], 0.5) == 2
+    assert percentile(delays, [10**10] * 3, 0.5) == 4
+    assert percentile(delays, [10**10] * 9, 0.5) is None
+    assert percentile(delays, [10**6], 0.5) == 2
+    assert percentile([], [10**10], 0.5) is None
