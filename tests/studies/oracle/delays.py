@@ -17,7 +17,23 @@ from typing import Any
 from .cell import CellFiles
 from .data import Row, relative
 from .flows import FlowSeen, Numbers
-from .packets import ABORT, ACK, DATA, FIN, FORWARD_TSN, I_DATA, I_FORWARD_TSN, RST, SACK, SHUTDOWN, SYN, Chunk, Packet
+from .packets import (
+    ABORT,
+    ACK,
+    DATA,
+    FIN,
+    FORWARD_TSN,
+    I_DATA,
+    I_FORWARD_TSN,
+    INIT,
+    INIT_ACK,
+    RST,
+    SACK,
+    SHUTDOWN,
+    SYN,
+    Chunk,
+    Packet,
+)
 
 Json = dict[str, Any]
 S = 1e9
@@ -76,8 +92,9 @@ def _pieces(protocol: str, rows: Sequence[Row]) -> Iterator[Piece]:
                 begin = relative(packet.seq, first) - 1
                 yield Piece(packet.t, begin, begin + packet.payload_bytes, packet.payload_bytes)
         for chunk in packet.chunks:
-            if chunk.kind in (DATA, I_DATA):
-                first = chunk.tsn if first is None else first
+            if chunk.kind in (INIT, INIT_ACK):  # its initial TSN (RFC 9260 3.3.2)
+                first = int.from_bytes(chunk.value[12:16], "big")
+            elif chunk.kind in (DATA, I_DATA) and first is not None:
                 begin = relative(chunk.tsn, first)
                 yield Piece(packet.t, begin, begin + 1, chunk.user_bytes, chunk)
 
@@ -348,7 +365,7 @@ def _of_sacks(seen: FlowSeen, sent: Sequence[Piece]) -> Numbers:
     if len(seen.flow["paths"]) != 1 or not sent:
         return {}
     copies = Counter(piece.begin for piece in sent)
-    first = next(piece.chunk.tsn for piece in sent if piece.chunk is not None)
+    first = next(piece.chunk.tsn - piece.begin for piece in sent if piece.chunk is not None)
     open_: dict[int, int] = {}  # TSN -> when it was sent
     moments = [(piece.t, piece) for piece in sent] + [
         (packet.t, chunk) for packet in seen.sender.back for chunk in packet.chunks if chunk.kind in (SACK, SHUTDOWN)
