@@ -1,20 +1,21 @@
-"""A packet in words, from what `random_fields.Plain` reads: "data 1449 to 2896", "an ACK of 2897", "an abort (RST)".
+"""A packet in words, from what `random_fields.Plain` reads: "data 1449 to 2896", "ACK 2897", "RST".
 
 Sequence numbers and TSNs count from the first of their direction, as in the clauses.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from ipaddress import ip_address
 
 from ..core import wire
+from .packet_words import ack_words, block_words, chunk_words, sent_words
 
 Clauses = tuple[tuple[str, object], ...]
 IDENTITY = ("addresses", "IP protocol", "ports", "sequence number", "TSN", "ICMP", "length of the datagram")
 """The clauses that say which packet it is; of TCP and SCTP what `meaning` says besides."""
-_TCP_FLAGS = ((wire.RST, "an abort (RST)"), (wire.SYN | wire.ACK, "SYN+ACK"), (wire.SYN, "SYN"), (wire.FIN, "FIN"))
-_SCTP_WORDS = {"ABORT": "an abort (ABORT)"}
+_KINDS: dict[object, int] = {name: kind for kind, name in wire.CHUNK_NAMES.items()}
 _PROTOCOLS = {wire.ICMP: "ICMP", wire.ICMPV6: "ICMPv6", wire.UDP: "a UDP datagram"}
 
 
@@ -52,36 +53,23 @@ def _tcp(first: dict[str, object]) -> str:
     sequence, size, acknowledged = (
         _number(first.get(k)) for k in ("sequence number", "payload bytes", "acknowledgement")
     )
-    words = [next((text for bits, text in _TCP_FLAGS if flags & bits == bits), "")]
-    if size:
-        words.append(f"data {sequence} to {sequence + size - 1}")
-    if not any(words):
-        words.append(f"an ACK of {acknowledged}")
-    if edges := first.get("SACK"):
-        words.append(f"SACK {_ranges(edges)}")
-    return " with ".join(filter(None, words))
-
-
-def _ranges(edges: object) -> str:
-    assert isinstance(edges, tuple)
-    return ", ".join(f"{low} to {high - 1}" for low, high in zip(edges[::2], edges[1::2], strict=False))
+    words = sent_words(flags, sequence, size) or [ack_words(acknowledged)]
+    if isinstance(edges := first.get("SACK"), tuple):
+        blocks = [(low, high - 1) for low, high in zip(edges[::2], edges[1::2], strict=False)]
+        words.append(f"SACK {block_words(blocks)}")
+    return ", ".join(words)
 
 
 def _sctp(clauses: Clauses) -> Iterator[str]:
-    """Each chunk, and the TSN that follows it."""
-    chunk = ""
-    for name, value in clauses:
-        if name == "chunk":
-            if chunk:
-                yield chunk
-            assert isinstance(value, tuple)
-            chunk = _SCTP_WORDS.get(str(value[0]), str(value[0]))
-        elif name == "TSN":
-            chunk += f" {value}"
-        elif name == "cumulative TSN":
-            chunk += f" up to {value}"
-    if chunk:
-        yield chunk
+    """Each chunk, with the TSN that follows it."""
+    at = [place for place, (name, _) in enumerate(clauses) if name == "chunk"]
+    for begin, end in itertools.pairwise([*at, len(clauses)]):
+        value = clauses[begin][1]
+        assert isinstance(value, tuple)
+        inside = dict(clauses[begin + 1 : end])
+        tsn, up_to = inside.get("TSN"), inside.get("cumulative TSN")
+        kind = _number(_KINDS.get(value[0], value[0]))
+        yield chunk_words(kind, [tsn] if isinstance(tsn, int) else (), up_to if isinstance(up_to, int) else None)
 
 
 def _other(protocol: int, first: dict[str, object]) -> str:

@@ -14,7 +14,9 @@ from ..core.numbers import fixed
 from .arrays import run_begins
 from .capture import Capture, rows_of_flow, rows_of_flows
 from .native import UNKNOWN, Bools, Ints, Rows
+from .packet_words import ack_words, block_words, chunk_words, sent_words
 from .sctp.message_names import message_name
+from .tcp.ack_information import probe_rows
 
 CONTROL, AGAIN, PROBE, DATA, BEAT, ACK = range(6)
 """Kinds of packets; one that is of several is of the first of them."""
@@ -125,34 +127,26 @@ def _sctp_text(capture: Capture, chunks: Rows, causes: Rows, name: Callable[[Row
         else:
             of_it = causes[(causes["packet"] == mine[0]["packet"]) & (causes["type"] == kind)]
             why = ", ".join(wire.cause_name(int(code)) for code in of_it["code"])
-            parts.append(wire.chunk_name(kind) + (f" ({why})" if why else ""))
+            parts.append(chunk_words(kind) + (f" ({why})" if why else ""))
     return "; ".join(parts)
 
 
 def _data_text(chunks: Sequence[Rows], name: str) -> str:
     tsns = [int(chunk["tsn"]) for chunk in chunks if chunk["tsn"] != UNKNOWN]
     size = sum(int(chunk["user_bytes"]) for chunk in chunks)
-    word = wire.chunk_name(int(chunks[0]["type"]))
-    said = f" {_range(tsns)}" if tsns else ""
+    said = chunk_words(int(chunks[0]["type"]), tsns)
     again = " again" if chunks[0]["is_retransmission"] else ""
     if chunks[0]["on_other_path"]:
         again += " on another path"
-    text = f"{word}{said}{again}, stream {int(chunks[0]['stream'])}, {fixed(size, 0)} B"
+    text = f"{said}{again}, stream {int(chunks[0]['stream'])}, {fixed(size, 0)} B"
     return f"{name}: {text}" if name else text
-
-
-def _range(numbers: Sequence[int]) -> str:
-    if len(numbers) == 1:
-        return str(numbers[0])
-    low, high = min(numbers), max(numbers)
-    return f"{low} to {high}" if len(set(numbers)) == high - low + 1 else ", ".join(map(str, numbers))
 
 
 def _sack_text(capture: Capture, chunk: Rows) -> str:
     if chunk["tsn"] == UNKNOWN or int(chunk["detail"]) >= len(capture.sacks):
-        return "SACK"
+        return chunk_words(wire.SACK)
     sack = capture.sacks[int(chunk["detail"])]
-    text = f"SACK up to {int(chunk['tsn'])}"
+    text = chunk_words(wire.SACK, up_to=int(chunk["tsn"]))
     if sack["gap_blocks"]:
         text += f", also {_blocks(capture, int(sack['first_block']), int(sack['gap_blocks']))}"
     if sack["duplicate_tsns"]:
@@ -163,8 +157,7 @@ def _sack_text(capture: Capture, chunk: Rows) -> str:
 def _blocks(capture: Capture, first: int, count: int) -> str:
     blocks = capture.blocks[first : first + count]
     pairs = [(int(block["start"]), int(block["end"]) - 1) for block in blocks[:BLOCKS_SHOWN]]
-    texts = [str(low) if low == high else f"{low} to {high}" for low, high in pairs]
-    return ", ".join(texts) + (f" and {count - BLOCKS_SHOWN} more" if count > BLOCKS_SHOWN else "")
+    return block_words(pairs, max(count - BLOCKS_SHOWN, 0))
 
 
 def tcp_rows(capture: Capture, flows: Sequence[int], turned: Sequence[int]) -> PacketRows:
@@ -181,7 +174,7 @@ def tcp_rows(capture: Capture, flows: Sequence[int], turned: Sequence[int]) -> P
     flags, payload = rows["flags"], rows["payload_bytes"]
     kind = np.full(len(rows), ACK, dtype=np.int64)
     kind[payload > 0] = DATA
-    kind[rows["probe"] | _keep_alives(rows)] = PROBE
+    kind[rows["probe"] | probe_rows(rows)] = PROBE
     kind[rows["is_retransmission"] & ~rows["probe"]] = AGAIN
     is_control = (flags & (wire.SYN | wire.FIN | wire.RST) != 0) | rows["stray"]
     kind[is_control] = CONTROL
@@ -196,32 +189,9 @@ def tcp_rows(capture: Capture, flows: Sequence[int], turned: Sequence[int]) -> P
     )  # fmt: skip
 
 
-def _keep_alives(rows: Rows) -> Bools:
-    """Segments without payload one byte before the next new one: keep-alives or probes of a closed window."""
-    bare = (rows["payload_bytes"] == 0) & (rows["flags"] & (wire.SYN | wire.FIN | wire.RST) == 0)
-    found = np.zeros(len(rows), dtype=np.bool_)
-    for flow in np.unique(rows["flow"]).tolist():
-        for way in (0, 1):
-            mine = np.flatnonzero((rows["flow"] == flow) & (rows["direction"] == way) & ~rows["stray"])
-            if not len(mine):
-                continue
-            part = rows[mine]
-            is_end = part["flags"] & (wire.SYN | wire.FIN) != 0
-            ends = part["seq"] + part["payload_bytes"] + is_end
-            highest = np.concatenate([[UNKNOWN], np.maximum.accumulate(ends)[:-1]])
-            found[mine] = bare[mine] & (part["seq"] == highest - 1) & (highest > 1)
-    return found
-
-
 def _tcp_text(capture: Capture, row: Rows, kind: int, options: Rows) -> str:
     flags, size, seq, ack = int(row["flags"]), int(row["payload_bytes"]), int(row["seq"]), int(row["ack"])
-    words = [name for bit, name in ((wire.SYN, "SYN"), (wire.FIN, "FIN"), (wire.RST, "RST")) if flags & bit]
-    if flags & wire.SYN and flags & wire.ACK:
-        words[0] = "SYN+ACK"
-    if size:
-        begin = seq + bool(flags & wire.SYN)
-        words.append(f"data {begin} to {begin + size - 1}" if size > 1 else f"data {begin}")
-    text = ", ".join(words)
+    text = ", ".join(sent_words(flags, seq, size))
     if kind == PROBE:
         text = f"keep-alive or window probe{f', {size} B' if size else ''}"
     elif row["is_retransmission"]:
@@ -229,7 +199,7 @@ def _tcp_text(capture: Capture, row: Rows, kind: int, options: Rows) -> str:
     if row["stray"]:
         text = f"stray: {text or 'ACK'}"
     if ack != UNKNOWN and not flags & wire.SYN and (not text or not size):
-        text = f"{text}, ACK {ack}" if text else f"ACK {ack}"
+        text = f"{text}, {ack_words(ack)}" if text else ack_words(ack)
     if row["sack_blocks"]:
         text += f", SACK {_blocks(capture, int(row['first_block']), int(row['sack_blocks']))}"
     if not row["window"] and ack != UNKNOWN and not flags & wire.RST:

@@ -11,7 +11,7 @@ import numpy as np
 from ...core.wire import ACK, FIN, RST, SYN
 from ..arrays import before, spread
 from ..native import UNKNOWN, Bools, Ints, Rows
-from .columns import TIMESTAMP, DirectionColumns, before_each
+from .columns import TIMESTAMP, DirectionColumns, before_each, direction_columns
 
 CONTROL = SYN | FIN | RST
 # At most this many retransmissions per duplicate ACK: bounds the work that a hostile capture can cause
@@ -111,6 +111,18 @@ def probes_of(data: DirectionColumns, acks: DirectionColumns, zero: Bools) -> tu
     behind = small & (data.seq == sent - 1) & ((sent > 1) | data.probe) & (una >= sent)
     probe = small & shut & ((data.seq == una - 1) | ((data.seq == una) & (data.payload_bytes == 1)))
     return probe, behind & ~probe & ~shut
+
+
+def probe_rows(rows: Rows) -> Bools:
+    """The same of segments of several connections, as a mask over these rows; stray ones are none."""
+    found = np.zeros(len(rows), dtype=np.bool_)
+    for flow in np.unique(rows["flow"]).tolist():
+        mine = np.flatnonzero((rows["flow"] == flow) & ~rows["stray"])
+        sides = direction_columns(rows[mine])
+        for side, other in (sides, sides[::-1]):
+            probe, alive = probes_of(side, other, windows_of(other).zero)
+            found[mine[side.row[probe | alive]]] = True
+    return found
 
 
 def spurious_by_timestamps(data: DirectionColumns, acks: DirectionColumns, segment: Ints, una: Ints) -> Bools:
