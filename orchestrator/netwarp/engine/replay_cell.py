@@ -101,6 +101,8 @@ def settings_of(known: Sequence[Known], inputs: ReplayInputs) -> Settings:
         if inputs.nodelay[end]:
             chosen[end]["nodelay"] = True
         bound = chosen[end]
+        if bound.get("sack_frequency") == 1:  # it puts none off
+            bound.pop("sack_delay", None)
         if "rto_min" in bound and "rto_max" not in bound and ms_of(bound["rto_min"]) > LINUX["rto_max"] * 1e3:
             bound["rto_max"] = bound["rto_min"]
         if "rto_max" in bound and ms_of(bound["rto_max"]) < ms_of(bound.get("rto_min", f"{LINUX['rto_min']} s")):

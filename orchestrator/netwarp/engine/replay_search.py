@@ -11,6 +11,7 @@ from ..captures import read_captures
 from ..captures.capture import Capture
 from ..captures.explanation import Explanation, Known
 from ..captures.first_difference import packets_since
+from ..captures.inference import timer_bounds
 from ..captures.sctp.association import Association
 from ..captures.sctp.event_match import EventMatch, both_ends, match_events, sent_events
 from ..captures.sctp.replay_inputs import END_NAMES, ReplayInputs, View, closing
@@ -31,6 +32,8 @@ from .running import run
 ROUNDS = 24
 """The most rounds of other guesses until the replay matches."""
 MOST_UNSEEN = 16
+WAITS = 3
+"""So many of the shortest waits for T3 are tried as RTOs."""
 EARLY_NS = 1_000_000
 """Before a capture's first packet, since a cell's may be so much earlier."""
 USUAL = {
@@ -68,7 +71,7 @@ def fit(
     pending, tried = [best], list[Guess]()
     gave_up = giving_up(field[inputs.end])
     known = [*explained.settings, *ceilings(explained, field)]
-    unknown = list(left_open(known, inputs))
+    unknown = [*of_waits(known, field), *left_open(known, inputs)]
     for number in range(1, ROUNDS + 1):
         fresh = [each for place, each in enumerate(pending) if each not in (*tried, *pending[:place])]
         if not fresh:
@@ -101,14 +104,32 @@ def ceilings(explained: Explanation, field: Mapping[int, Association]) -> Iterat
     """rto_max of an end of which it is not known: at least the longest wait for T3 is tried."""
     there = {known.end for known in explained.settings if known.name == "rto_max"}
     for end, association in field.items():
-        sent, again = association.sent, association.again
-        times = sent.rows["time_ns"][again.row[again.expiries]]
-        waits = [
-            int(sent.rows["time_ns"][row] - sent.rows["time_ns"][sent.before[row]])
-            for row in again.row[again.expiries].tolist()
-        ]
-        if end not in there and len(times):
+        waits = _waits_ns(association)
+        if end not in there and waits:
             yield Known(end, "rto_max", max(waits) / 1e9, None, "s", (), ())
+
+
+def _waits_ns(association: Association) -> list[int]:
+    """How long the data had waited that T3 sent again."""
+    sent, again = association.sent, association.again
+    rows = again.row[again.expiries]
+    waits: list[int] = (sent.rows["time_ns"][rows] - sent.rows["time_ns"][sent.before[rows]]).tolist()
+    return waits
+
+
+def of_waits(known: Sequence[Known], field: Mapping[int, Association]) -> Iterator[Known]:
+    """The shortest times that data waited for T3, as the least and the first RTO, where the capture does not bound
+    these: a wait may be one of them without showing which.
+    """
+    bounded = {(each.end, each.name) for each in known if each.high is not None}
+    for end, association in field.items():
+        for wait_ns in sorted(_waits_ns(association))[:WAITS]:
+            low_ns, high_ns = timer_bounds(wait_ns, wait_ns)
+            yield from (
+                Known(end, name, low_ns / 1e9, high_ns / 1e9, "s", (), ())
+                for name in ("rto_min", "rto_initial")
+                if (end, name) not in bounded
+            )
 
 
 def left_open(known: Sequence[Known], inputs: ReplayInputs) -> Iterator[Known]:

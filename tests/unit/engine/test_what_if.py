@@ -10,16 +10,20 @@ import pytest
 from netwarp import plan_experiment
 from netwarp.captures import read_captures
 from netwarp.captures.explanation import Known
+from netwarp.captures.sctp.association import Association
 from netwarp.captures.sctp.network_evidence import Dead, Way
 from netwarp.captures.sctp.replay_inputs import View, replay_inputs
 from netwarp.captures.sctp.settings import LINUX
 from netwarp.captures.sctp.stalls import OPEN, AssociationCourse, Stall
 from netwarp.captures.sctp.transmissions import NEVER
 from netwarp.core.errors import CaptureError, SpecError
+from netwarp.core.types import Heartbeats
 from netwarp.engine.captures import explain_captures
 from netwarp.engine.replay_cell import (
+    OWN,
     Guess,
     known_until_ns,
+    options_of,
     repair_factor,
     replay_spec,
     roundest,
@@ -28,7 +32,7 @@ from netwarp.engine.replay_cell import (
     write_spec,
 )
 from netwarp.engine.replay_fits import differs, permitted
-from netwarp.engine.replay_search import USUAL, accepted, left_open
+from netwarp.engine.replay_search import USUAL, WAITS, accepted, left_open, of_waits
 from netwarp.engine.what_if import OutageRange, read_changes, what_if
 from netwarp.engine.what_if_words import stall_text
 from netwarp.experiment.study import load_experiment
@@ -149,6 +153,37 @@ def test_the_cell_of_a_recorded_failover_is_a_spec(tmp_path: Path) -> None:
     assert load_experiment(path).name == "what-if"
     assert tomllib.loads(path.read_text())["flow"]["s"]["sender"]["rto_min"] == "120 ms"
     assert (tmp_path / "cell" / "a.csv").read_text().count("\n") == len(inputs.messages[0]) + 1
+
+
+def test_settings_that_a_capture_shows_are_those_that_a_kernel_takes() -> None:
+    """A SACK of each packet and one that was late; a SACK later than RFC 9260 6.2 allows, by a late timer."""
+    inputs = replay_inputs([View(read_captures(recorded("bundle", "a", ("p1",))), 0)])
+    late = Known(1, "sack_delay", 0.2, 0.21, "s", (), ())
+    each = Known(1, "sack_frequency", 1, 1, "", (), ())
+    assert "sack_delay" not in settings_of([late, each], inputs)[1]
+    assert accepted(Guess(settings_of([late, each], inputs)))
+    assert options_of("sack_delay", 0.517, 1) == {"sack_delay": "500 ms"}
+
+
+def test_waits_for_t3_are_tried_as_the_rtos_that_the_capture_does_not_bound() -> None:
+    association = Association(read_captures(recorded("sctp", "a", ("p1", "p2"))), 0)
+    tried = list(of_waits([], {0: association}))
+    assert {each.name for each in tried} == {"rto_min", "rto_initial"} and len(tried) <= 2 * WAITS
+    assert all(0 < (each.low or 0) < (each.high or 0) for each in tried)
+    bounded = Known(0, "rto_min", 0.1, 0.13, "s", (), ())
+    assert {each.name for each in of_waits([bounded], {0: association})} == {"rto_initial"}
+
+
+def test_heartbeats_of_a_cell_are_those_of_the_capture(tmp_path: Path) -> None:
+    inputs = replay_inputs([View(read_captures(recorded("sctp", "a", ("p1", "p2"))), 0)])
+    assert any(inputs.heartbeats)
+    path = write_spec(tmp_path / "cell", replay_spec(inputs, Guess(({}, {}))), inputs)
+    (flow,) = plan_experiment(load_experiment(path)).cells[0].flows
+    assert isinstance(flow.heartbeats, Heartbeats)
+    assert len(flow.heartbeats.beats) == sum(map(len, inputs.heartbeats))
+    assert flow.heartbeats.until_ns == inputs.end_ns - inputs.start_ns + Guess(({}, {})).start_ns
+    own = replay_spec(inputs, Guess(({}, {}), heartbeats=OWN))
+    assert "heartbeats" not in own["flow"]["s"]
 
 
 def test_what_the_capture_does_not_show_is_tried_as_products_have_it() -> None:
