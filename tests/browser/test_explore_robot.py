@@ -10,9 +10,11 @@ from random import Random
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from netwarp.present.pages.build import make_report
 from support.chromium import Page
 from support.explore_reader import ExploreReader
 from support.page_robot import SIZES
+from support.report_kit import faults_run
 
 CHOICES = {"small": 2, "counted": 6, "large": 10}
 """Of each run, at each of three widths."""
@@ -58,6 +60,17 @@ def test_a_count_with_its_word_is_a_scale(page: Page, counted: str) -> None:
         ".map((one) => [one.getBoundingClientRect().left, one.textContent])"
     )
     assert [text for _, text in sorted(ticks)] == ["2", "10", "50", "2 and short ones"]
+
+
+def test_the_first_picture_has_as_many_levels_as_it_can(page: Page, tmp_path: Path) -> None:
+    """What is held is held where x has most levels: not at the one cell that lacks a factor."""
+    run = faults_run(tmp_path / "run")
+    page.open(make_report(run).as_uri())
+    reader = ExploreReader(page, tmp_path / "run")
+    reader.start()
+    assert reader.faults() == []
+    places = page.evaluate("document.querySelector('#explore-panels .chart').data.flatMap((one) => [...one.x])")
+    assert set(places) == {5, 10, 20}
 
 
 def test_ten_thousand_cells_are_explored(page: Page, large: str) -> None:

@@ -241,6 +241,13 @@ def counted_run(root: Path) -> RunDir:
     return write_run(root, plan_of(text, root.parent / f"{root.name}-spec"))
 
 
+def faults_run(root: Path) -> RunDir:
+    """The cell without an outage lacks the factor that the others have."""
+    more = '[factor.fault]\nonly = { outage = ["5 s", "10 s", "20 s"] }\nlevels = ["cut", "gone"]\n'
+    text = spec_text(more=more, extra=', "fault"', where='where = { fault = ["-", "cut"] }')
+    return write_run(root, plan_of(text, root.parent / f"{root.name}-spec"))
+
+
 def concluded(run: RunDir) -> Conclusion:
     """A conclusion with a part of each kind."""
     cells = tuple(sorted(run.finished()))[:2]

@@ -41,7 +41,7 @@ def summarise(data: RunData, grids: Sequence[Grid], claims: Sequence[Statement],
         "first_grid": first_grid(data, claims, grids),
         "grid": claim_grid(data.plan, claims),
         "conclusion": data.conclusion,
-        "warnings": (*ended_badly, *_cells(data.cells), *_part(data), *_older(data)),
+        "warnings": (*ended_badly, *_cells(data.cells), *_part(data), *_too_few(data, claims), *_older(data)),
         "trust": _trust(data, checks),
         "columns": _columns(data, claims),
         "counted": (*_claims(data, claims), *filter(None, [distances(claims)]), *_comparisons(data, grids)),
@@ -154,6 +154,14 @@ def _part(data: RunData) -> tuple[str, ...]:
     if changed := data.manifest.sets:
         sentences.append(f"The command line changed the spec (titles may not show it): {', '.join(changed)}.")
     return tuple(sentences)
+
+
+def _too_few(data: RunData, claims: Sequence[Statement]) -> tuple[str, ...]:
+    """A sentence about claims that wait for more repetitions."""
+    waiting = sum(
+        claim.own.verdict == "inconclusive" and claim.own.why.startswith("one repetition") for claim in claims
+    )
+    return (f"One repetition cannot decide {counted(waiting, 'claim')}; --repetitions 5 can.",) if waiting else ()
 
 
 def _in_words(data: RunData, filters: Sequence[str]) -> Iterator[str]:
@@ -292,10 +300,11 @@ def _trust(data: RunData, checks: Checks) -> str:
     done = sum(result.outcome == COMPLETED for result in data.cells)
     checked, bad = checks
     failed = f", {bad} failed" if bad else " passed"
-    seeds = counted(data.plan.repetitions, "seed")
+    seeds = data.plan.repetitions
+    condition = f"one condition, up to {seeds} seeds a condition" if seeds > 1 else "one condition with one seed"
     return (
         f"Measured on the real kernel of {data.system}: {counted_of(done, len(data.cells), 'cell')} completed (each one"
-        f" run of one condition, up to {seeds} a condition); {counted(checked, 'self-check')}{failed}."
+        f" run of {condition}); {counted(checked, 'self-check')}{failed}."
     )
 
 

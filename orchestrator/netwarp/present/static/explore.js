@@ -100,14 +100,20 @@
     const x = state.kind === "cdf" ? -1 : data.factors.indexOf(factorOf(state.x));
     const metric = columnOf(state);
     const levelOf = (cell, i) => data.factors[i].levels[cell.levels[i]];
+    // of equal choices the one of which x has most levels
+    const alike = (cell) => held.map(({ i }) => cell.levels[i]).join(" ");
+    const along = new Map();
+    if (x >= 0) for (const cell of data.cells) if (levelOf(cell, x) !== "-" && cell.values[metric] !== null) along.set(alike(cell), (along.get(alike(cell)) || new Set()).add(cell.levels[x]));
+    const most = Math.max(1, ...[...along.values()].map((levels) => levels.size));
+    const variety = (cell) => (x >= 0 ? (along.get(alike(cell)) || []).size / most || 0 : 0);
     const score = (cell) => held.reduce((sum, { i, name }) => sum + (state[name] === "" || state[name] === levelOf(cell, i) ? (name === kept ? 1000 : 2) : 0), 0) +
-      (cell.values[metric] !== null ? 100 : 0) + (cell.id === preferred ? 1 : 0);
+      (cell.values[metric] !== null ? 100 : 0) + 1.5 * variety(cell) + (cell.id === preferred ? 0.4 : 0);
     let best = null;
-    let most = -1;
+    let reached = -1;
     for (const cell of data.cells) {
       if (x >= 0 && levelOf(cell, x) === "-") continue;
-      const reached = score(cell);
-      if (reached > most) [best, most] = [cell, reached];
+      const found = score(cell);
+      if (found > reached) [best, reached] = [cell, found];
     }
     if (!best) return state;
     return { ...state, ...Object.fromEntries(held.map(({ i, name }) => [name, state[name] === "" ? "" : levelOf(best, i)])) };
