@@ -23,7 +23,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "directory; captures of one connection at several points are explained together.",
         example="netwarp explain gnb.pcap amf.pcap --what-if 'b.rto_min=300 ms'",
     )
-    parser.add_argument("paths", nargs="+", type=Path, metavar="CAPTURE | CELL_DIR")
+    parser.add_argument("paths", nargs="*", type=Path, metavar="CAPTURE | CELL_DIR")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--merge", action="store_true", help="the captures are the interfaces of one node")
     parser.add_argument("--filter", metavar="EXPRESSION", help="only packets that match, in libpcap's language")
@@ -40,7 +40,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         const="",
         metavar="FILE.svg",
         help="draw each connection's sequence diagram beside its words; with a file's name the largest one's as SVG "
-        "(stand it behind the captures)",
+        "(of another name: a capture)",
     )
     parser.add_argument(
         "--rows", type=int, metavar="N", help="with --ladder: its rows at most (default: 40; what is left is folded)"
@@ -63,6 +63,10 @@ def run_explain(args: argparse.Namespace) -> int:
     """`netwarp explain`: 1 if a capture was not read, or if --what-if has no answer."""
     from ..engine.captures import explain_captures
 
+    if args.ladder and not args.ladder.endswith(".svg"):
+        args.paths, args.ladder = [Path(args.ladder), *args.paths], ""
+    if not args.paths:
+        raise SpecError("explain: name a CAPTURE or a CELL_DIR; see netwarp explain --help")
     _check_ladder(args)
     if args.what_if:
         return _run_what_if(args)
@@ -102,10 +106,6 @@ def _check_ladder(args: argparse.Namespace) -> None:
         raise SpecError("explain: --ladder is a picture: without --json and --what-if")
     if args.rows is not None and args.rows < LEAST_ROWS:
         raise SpecError(f"explain: --rows {args.rows}: at least {LEAST_ROWS}")
-    if args.ladder and not args.ladder.endswith(".svg"):
-        raise SpecError(
-            f"explain: --ladder {args.ladder}: a picture's file ends in .svg; without one, write --ladder last"
-        )
 
 
 def _run_what_if(args: argparse.Namespace) -> int:
