@@ -21,6 +21,11 @@ OF_ONE = ("from", "to", "port", "start_s", "stop_s", "duration_s")
 """Addresses of sender and receiver on the flow's first path, its port, its times from T0, and how long it lasts."""
 TIMES = OF_ONE[4:]
 """Of these, what only a flow with a stop has."""
+OF_OUR_APPS = (
+    "bytes", "message_size", "messages", "reverse", "late", "sender", "receiver", "switch_primary", "heartbeats",
+)  # fmt: skip
+"""Keys of a flow that mean nothing to a program of the user's own."""
+NOT_OF_QUIC = tuple(key for key in OF_OUR_APPS if key not in ("bytes", "sender"))
 OF_EACH = ("from_all", "to_all", "from_others", "to_others")
 """An argument that holds one of these stands once for each address of that end, in the order of the paths; of
 `_others` without the first (where there is no other, the argument is left out)."""

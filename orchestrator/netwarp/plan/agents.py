@@ -25,6 +25,7 @@ from ..experiment.options import (
 )
 from ..experiment.problems import Problems, nearest
 from ..experiment.toml_positions import Item
+from .kinds import FLOW_KINDS
 from .network import UnresolvedLink
 from .routes import Routed
 
@@ -102,7 +103,7 @@ def _tcp_hops(routed: Sequence[Routed]) -> list[tuple[Flow, DirectedLink]]:
     return [
         (each.flow, hop)
         for each in routed
-        if each.flow.protocol == "tcp"
+        if FLOW_KINDS[each.flow.protocol].relayed
         for route in each.routes
         for hop in route.there
     ]

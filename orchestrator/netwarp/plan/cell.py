@@ -26,6 +26,7 @@ from .capture_points import read_captures
 from .combine import Combination
 from .flows import Flows
 from .impairments import finish
+from .kinds import FLOW_KINDS, sctp, tcp
 from .measurements import read_measure, with_points_of
 from .network import Network, check_linked, check_switches
 from .packet_rules import check_packet_rules
@@ -35,20 +36,8 @@ from .sysctls import SysctlCheck
 from .timeline import Planned, TimelineReader, draw
 from .traces import within
 
-TCP_BUFFERS = {"net.ipv4.tcp_rmem": "4096 131072 6291456", "net.ipv4.tcp_wmem": "4096 16384 4194304"}
-"""Of a machine of today: 6 and 4 MiB at most, as Linux has them from 768 and 512 MiB of memory on (net/ipv4/tcp.c:
-tcp_init); a guest has less memory, and a host any setting. The first two numbers are the kernel's own.
-"""
-SCTP_EXPOSE = {"net.sctp.pf_expose": "2"}
-"""Without it a failover raises no notification (RFC 7829; Linux default 0)."""
-SCTP_PRIVATE = {"net.sctp.addr_scope_policy": "2"}
-"""Over both families: the kernel takes fd00::/8 for global and 10.0.0.0/8 for private, and would not name a private
-address in an INIT to a global one (net/sctp/bind_addr.c: sctp_in_scope). Of public addresses it names both.
-"""
 PAGES = {"net.ipv4.tcp_no_metrics_save": "1"}
 """The connection of a page must not begin with the threshold and RTT that the kernel kept of the page before."""
-INTERLEAVE = {"net.sctp.intl_enable": "1"}
-"""The kernel offers I-DATA (RFC 8260) only then."""
 
 
 class CellPlanner:
@@ -166,31 +155,36 @@ class CellPlanner:
 def _explicit(nodes: Mapping[str, Node], links: tuple[Link, ...], routed: tuple[Routed, ...]) -> tuple[Node, ...]:
     """The nodes with the sysctls that netwarp sets by itself; those of the spec override them."""
 
-    def ends(wanted: Callable[[Flow], object]) -> set[str]:
-        flows = [each.flow for each in routed if wanted(each.flow)]
-        return {node for flow in flows for node in (flow.sender, flow.receiver)}
-
-    sctp = ends(lambda flow: flow.protocol == "sctp")
     families = {link.name: link.ip_family for link in links}
-    both = ends(lambda flow: flow.protocol == "sctp" and len({families[each.sender_link] for each in flow.paths}) > 1)
-    tcp = ends(lambda flow: flow.protocol in ("tcp", "mptcp") or flow.program is not None)
-    paged = ends(lambda flow: flow.is_page)
-    mixed = ends(lambda flow: flow.sender_options.get("interleave"))
+    wanted: dict[str, dict[str, str]] = {}
+    for flow in (each.flow for each in routed):
+        both = len({families[path.sender_link] for path in flow.paths}) > 1
+        own = {
+            **FLOW_KINDS[flow.protocol].sysctls(flow, both),
+            **(tcp.BUFFERS if flow.program is not None else {}),
+            **(PAGES if flow.is_page else {}),
+        }
+        for node in (flow.sender, flow.receiver):
+            wanted.setdefault(node, {}).update(own)
     return tuple(
         msgspec.structs.replace(
             node,
             sysctls={
                 **quiet_sysctls(link.ip_family for link in links if node.name in (link.a, link.b)),
-                **(TCP_BUFFERS if node.name in tcp or _relays(node) else {}),
-                **(SCTP_EXPOSE if node.name in sctp else {}),
-                **(SCTP_PRIVATE if node.name in both else {}),
-                **(PAGES if node.name in paged else {}),
-                **(INTERLEAVE if node.name in mixed else {}),
+                **_in_order({**wanted.get(node.name, {}), **(tcp.BUFFERS if _relays(node) else {})}),
                 **node.sysctls,
             },
         )
         for node in nodes.values()
     )
+
+
+ORDER = (*tcp.BUFFERS, *sctp.EXPOSE, *sctp.PRIVATE, *PAGES, *sctp.INTERLEAVE)
+"""A cell's id depends on the order of its sysctls, which is not to depend on that of its flows."""
+
+
+def _in_order(sysctls: Mapping[str, str]) -> dict[str, str]:
+    return {name: sysctls[name] for name in sorted(sysctls, key=ORDER.index)}
 
 
 def _relays(node: Node) -> bool:
@@ -209,20 +203,18 @@ def is_random(links: tuple[Link, ...], planned: tuple[Planned, ...], flows: tupl
 
     It may with a program of the user's, which may draw random numbers: the guest's kernel has them from the seed. It
     does with random loss, jitter or other random impairments, with phases and messages drawn from the seed, and with
-    SCTP over several paths or through a fault: its heartbeats are delayed by rand(RTO) (net/sctp/transport.c:
-    sctp_transport_timeout). They are sent on every idle path, and unanswered ones double the RTO. Measured with five
-    seeds, one path, 10 s outage: new payload 6.75 to 7.42 s after the repair.
+    a protocol whose timers are drawn, over several paths or through a fault.
     """
     events: list[Event] = [plan.event for plan in planned]
     shapes = [shape for link in links for shape in (link.forward, link.backward)]
     shapes += [shape for event in events for shape in (event.forward, event.backward) if shape is not None]
     drawn = any(plan.drawn for plan in planned)
-    heartbeats = any(flow.protocol == "sctp" and (events or len(flow.paths) > 1) for flow in flows)
+    timers = any(FLOW_KINDS[flow.protocol].timers_drawn and (events or len(flow.paths) > 1) for flow in flows)
     # fq_codel hashes flows into queues by a number that the kernel draws
     hashed = len(flows) > 1 and any(shape.aqm is not None and shape.aqm.kind == "fq_codel" for shape in shapes)
     programs = any(flow.program is not None for flow in flows)
     programs |= any(messages_are_drawn(flow) for flow in flows)
-    return drawn or heartbeats or hashed or programs or any(map(_throws_dice, shapes))
+    return drawn or timers or hashed or programs or any(map(_throws_dice, shapes))
 
 
 def _throws_dice(shape: LinkImpairment) -> bool:

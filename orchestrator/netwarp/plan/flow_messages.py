@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from ..core.messages import Law, Messages
-from ..core.types import Flow, OptionValue, Protocol, Reverse
+from ..core.types import Flow, OptionValue, Reverse
 from ..experiment.fields import Reader
 from ..experiment.options import read_schedule
 from ..experiment.read_messages import (
     EXAMPLE,
-    LARGEST_MESSAGE,
     MESSAGES,
     REVERSE,
     Described,
@@ -21,21 +20,13 @@ from ..experiment.read_messages import (
     read_messages,
     scheduled_already,
 )
+from .kinds import FLOW_KINDS
 
-SCTP_SNDBUF_BYTES = 212_992
-"""net.core.wmem_default, and so the largest SCTP message without a sndbuf of its own (socket.c: EMSGSIZE)."""
 _OF_WHAT_IS_SENT = ("unordered", "ppid")
 """Options of a receiver that are of the messages it sends."""
 _PARTIAL = ("lifetime_ns", "max_retransmissions")
-UDP_BYTES, LEAST_DATAGRAM_BYTES = 8, 8
-"""UDP's header (RFC 768); the bytes of a payload with the number of its message (docs/formats.md, The payload)."""
-
-
-def largest_message(protocol: Protocol, room: int, options: Mapping[str, OptionValue]) -> int:
-    """The largest message that an end can send. room: bytes of a packet behind its IP header on every path."""
-    if protocol == "sctp":
-        return int(options.get("sndbuf_bytes", SCTP_SNDBUF_BYTES))
-    return room - UDP_BYTES if protocol == "udp" else LARGEST_MESSAGE
+LEAST_DATAGRAM_BYTES = 8
+"""The bytes of a payload with the number of its message (docs/formats.md, The payload)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +45,7 @@ class FlowMessages:
         if described is None:
             return flow
         size = described.message_bytes
-        if flow.protocol == "udp":
+        if not FLOW_KINDS[flow.protocol].connected:
             described = self._datagrams(flow, described)
         if size is not None and reader.has("message_size") and size != flow.message_bytes:
             reader.problem("messages", "message_size says the size already: leave it or sizes out")
@@ -129,7 +120,7 @@ class FlowMessages:
         if flow.sender_options.get("bare"):
             reader.problem("reverse", "a bare sender takes no messages; leave bare out")
         streams = table.integer("streams") or 1
-        if flow.protocol != "sctp" and table.has("streams"):
+        if not FLOW_KINDS[flow.protocol].streams and table.has("streams"):
             table.problem("streams", "only sctp has streams; leave it out")
         size, largest = self.default_bytes["receiver"], self.largest_bytes["receiver"]
         described = read_messages(answers, size, largest, streams, reader.problems, REVERSE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import get_args
 
 import msgspec
 
@@ -19,28 +18,21 @@ from ..experiment.problems import Problems, nearest
 from ..experiment.read_heartbeats import read_heartbeats
 from ..experiment.read_messages import EXAMPLE, TIMED, scheduled_already
 from ..experiment.toml_positions import Item
-from .flow_messages import SCTP_SNDBUF_BYTES, UDP_BYTES, FlowMessages, largest_message
+from .flow_messages import FlowMessages
 from .impairments import bdp_bytes
+from .kinds import FLOW_KINDS
+from .kinds.kind import FlowKind
 from .network import UnresolvedLink
-from .program_flows import check_datagrams_differ, own_program, own_quic
+from .program_flows import check_datagrams_differ, own_program
 from .routes import Route, Routed, Routes, read_phase
 
 FIRST_PORT = 5001
-TCP_BYTES, SCTP_BYTES, CHUNK_BYTES = 20, 12, 16
-"""Header sizes without options: RFC 9293, RFC 9260 sections 3 and 3.3.1."""
 TIMESTAMP_BYTES = 12
 """Of TCP's timestamps with their padding in every segment (RFC 7323); Linux sends them unless a sysctl says no."""
 TIMESTAMPS = "net.ipv4.tcp_timestamps"
 SCALING = "net.ipv4.tcp_window_scaling"
-LEAST_MTU_BYTES = {"tcp": 88, "sctp": 512, "mptcp": 576, "udp": 68, "quic": 1248, "icmp": 68}
-"""tcp: no segment gets smaller than TCP_MIN_SND_MSS, 48 B (net/tcp.h); sctp: SCTP_DEFAULT_MINSEGMENT
-(net/sctp/constants.h), at 256 B no association comes about; mptcp: smaller ones were not tried;
-quic: datagrams with 1200 B of payload, over IPv6 too (RFC 9000 14); else IPv4's own."""
-
-
 OF_OTHER_FLOWS = ("bytes", "message_size", "messages", "reverse", "late", "switch_primary", "heartbeats", "program")
 """Keys of a flow that mean nothing to pages."""
-PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
 
 
 class Flows:
@@ -86,8 +78,9 @@ class Flows:
             if node is not None and node not in self._nodes:
                 reader.wrong(key, f'there is no node "{node}"{nearest(node, self._nodes)}')
             elif node is not None and node not in self._hosts:
-                kind = self._nodes[node].kind
-                reader.wrong(key, f'"{node}" is a {kind}; flows run between hosts{nearest(node, self._hosts)}')
+                reader.wrong(
+                    key, f'"{node}" is a {self._nodes[node].kind}; flows run between hosts{nearest(node, self._hosts)}'
+                )
         if sender is not None and sender == receiver:
             reader.wrong("to", f'"{receiver}" would send to itself; a flow has two hosts')
         protocol = self._protocol(reader)
@@ -97,7 +90,8 @@ class Flows:
         routes = self._routes.read(sender, receiver, protocol, reader)
         if not routes:
             return None
-        if protocol == "quic" or reader.has("program"):
+        kind = FLOW_KINDS[protocol]
+        if kind.read_program is not None or reader.has("program"):
             return self._program(Flow(name, protocol, sender, receiver, (), port, 0, None, None, 0), routes, reader)
         first = routes[0]
         if not self._fits(protocol, routes, reader):
@@ -108,7 +102,7 @@ class Flows:
             role: read_options(reader.item.get(role), role, protocol, bdp, self._problems)
             for role in ("sender", "receiver")
         }
-        self._check_mss(options, protocol, routes, reader)
+        self._check_mss(options, kind, routes, reader)
         self._check_streams(options, reader)
         self._check_clamp(options["receiver"], (sender, receiver), reader)
         if options["sender"].get("initial_window_packets") == RFC3390:
@@ -128,7 +122,7 @@ class Flows:
                 "a flow that ends by time needs a rate on every path: where sending takes no time, virtual time stands "
                 'still and it never ends; for example rate = "1 Gbit/s" on the link, or bytes = "1 MB" on the flow',
             )
-        message = self._message(protocol, routes, options["sender"], reader)
+        message = self._message(kind, routes, options["sender"], reader)
         if page:
             options = page_options(name, protocol, message, options, reader)
         self._check_reconnect(options, total, reader)
@@ -143,23 +137,23 @@ class Flows:
             stop_ns=stop,
             total_bytes=total,
             message_bytes=message,
-            switches=self._switches(protocol, routes, start, reader),
+            switches=self._switches(kind, routes, start, reader),
             sender_options=options["sender"],
             receiver_options=options["receiver"],
         )
         room = room_of(routes)
-        largest = {role: largest_message(protocol, room, given) for role, given in options.items()}
-        default = {"sender": message, "receiver": self._full_packet(protocol, routes, options["receiver"])}
+        largest = {role: kind.largest_message(room, given) for role, given in options.items()}
+        default = {"sender": message, "receiver": _full_packet(kind, routes, options["receiver"])}
         if not page:
             flow = FlowMessages(reader, default, largest).add(flow)
-            flow = self._with_heartbeats(flow, reader)
-            self._check_burst(protocol, flow.sender_options, options["sender"], reader)
+            flow = self._with_heartbeats(flow, kind, reader)
+            self._check_burst(kind, flow.sender_options, options["sender"], reader)
         return Routed(flow, routes, self._phase(start, stop, reader), self._arrivals(start, reader))
 
     @staticmethod
     def _fits(protocol: Protocol, routes: Sequence[Route], reader: Reader) -> bool:
         """True if its packets pass over every link."""
-        least = LEAST_MTU_BYTES[protocol]
+        least = FLOW_KINDS[protocol].least_mtu_bytes
         fits = min(route.mtu_bytes for route in routes) >= least
         if not fits:
             reader.problem("paths", f'{protocol} needs links with an MTU of {least} B; for example mtu = "{least} B"')
@@ -192,11 +186,13 @@ class Flows:
 
     def _program(self, flow: Flow, routes: Sequence[Route], reader: Reader) -> Routed | None:
         start, stop, total = self._times(reader)
-        quic = flow.protocol == "quic"
-        if quic and not self._fits(flow.protocol, routes, reader):
+        read = FLOW_KINDS[flow.protocol].read_program
+        if read is not None and not self._fits(flow.protocol, routes, reader):
             return None
-        read = own_quic if quic else own_program
-        program = read(flow.protocol, len(routes), start, stop, reader)
+        if read is None:
+            program = own_program(flow.protocol, len(routes), start, stop, reader)
+        else:
+            program = read(len(routes), start, stop, reader)
         if program is None:
             return None
         whole = msgspec.structs.replace(
@@ -205,7 +201,7 @@ class Flows:
             port=reader.integer("port") or flow.port,
             start_ns=start,
             stop_ns=stop,
-            total_bytes=total if quic else None,
+            total_bytes=None if read is None else total,
             program=program,
         )
         return Routed(whole, tuple(routes), self._phase(start, stop, reader), self._arrivals(start, reader))
@@ -221,9 +217,11 @@ class Flows:
 
     def _protocol(self, reader: Reader) -> Protocol | None:
         text = reader.text("protocol") if reader.need("protocol") else None
-        if text == "icmp" and not reader.has("program"):
-            reader.problem("protocol", 'icmp needs a program that speaks it; for example program = "ping"')
-        return next((protocol for protocol in PROTOCOLS if protocol == text), None)
+        protocol = next((known for known in FLOW_KINDS if known == text), None)
+        kind = None if protocol is None else FLOW_KINDS[protocol]
+        if kind is not None and kind.only_programs and kind.read_program is None and not reader.has("program"):
+            reader.problem("protocol", f'{text} needs a program that speaks it; for example program = "ping"')
+        return protocol
 
     def _times(self, reader: Reader) -> tuple[int, int | None, int | None]:
         start, stop, total = (reader.whole(key) for key in ("start", "stop", "bytes"))
@@ -238,27 +236,17 @@ class Flows:
         return start or 0, stop, total
 
     def _message(
-        self, protocol: Protocol, routes: Sequence[Route], sender: Mapping[str, OptionValue], reader: Reader
+        self, kind: FlowKind, routes: Sequence[Route], sender: Mapping[str, OptionValue], reader: Reader
     ) -> int:
         """The message size in bytes: as given, otherwise the payload of a full packet."""
         given = reader.whole("message_size")
-        if protocol != "sctp":
-            return given or self._full_packet(protocol, routes, sender)
-        room = int(sender.get("sndbuf_bytes", SCTP_SNDBUF_BYTES))
-        if given is not None and given > room:
+        room = kind.largest_message(room_of(routes), sender)
+        if kind.whole_messages and given is not None and given > room:
             reader.problem(
                 "message_size",
                 f'an SCTP message must fit the send buffer of {room} B; for example sender = {{ sndbuf = "1 MiB" }}',
             )
-        return given or self._full_packet(protocol, routes, sender)
-
-    @staticmethod
-    def _full_packet(protocol: Protocol, routes: Sequence[Route], options: Mapping[str, OptionValue]) -> int:
-        """The payload of a full packet."""
-        if protocol != "sctp":
-            return room_of(routes) - (UDP_BYTES if protocol == "udp" else TCP_BYTES)
-        asked = options.get("path_mtu_bytes")
-        return (room_of(routes, None if asked is None else int(asked)) - SCTP_BYTES - CHUNK_BYTES) // 4 * 4
+        return given or _full_packet(kind, routes, sender)
 
     def _check_reconnect(
         self, options: Mapping[str, Mapping[str, OptionValue]], total: int | None, reader: Reader
@@ -278,12 +266,13 @@ class Flows:
             self._problems.add(at, "a window_clamp is of one connection; use rcvbuf on the receiver")
 
     def _check_burst(
-        self, protocol: Protocol, schedule: Mapping[str, OptionValue], sender: Mapping[str, OptionValue], reader: Reader
+        self, kind: FlowKind, schedule: Mapping[str, OptionValue], sender: Mapping[str, OptionValue], reader: Reader
     ) -> None:
         sizes = [int(size) for size in str(schedule.get("burst_bytes", "")).split(",") if size]
-        room = int(sender.get("sndbuf_bytes", SCTP_SNDBUF_BYTES))
         item = reader.item.get("sender", "burst")
-        if protocol == "sctp" and sizes and max(sizes) > room and item is not None:
+        if not kind.whole_messages or not sizes or item is None:
+            return
+        if max(sizes) > (room := kind.largest_message(0, sender)):
             self._problems.add(
                 item, f"an SCTP message must fit the send buffer of {room} B; one of {max(sizes)} B does not"
             )
@@ -291,11 +280,10 @@ class Flows:
     def _check_mss(
         self,
         options: Mapping[str, Mapping[str, OptionValue]],
-        protocol: Protocol,
+        kind: FlowKind,
         routes: Sequence[Route],
         reader: Reader,
     ) -> None:
-        headers = SCTP_BYTES + CHUNK_BYTES if protocol == "sctp" else TCP_BYTES
         for role, given in options.items():
             mtu = min(route.mtu_bytes for route in routes)
             path_mtu, at = given.get("path_mtu_bytes"), reader.item.get(role, "path_mtu")
@@ -303,8 +291,8 @@ class Flows:
                 self._problems.add(at, f'is above the MTU of the flow\'s links; at most "{mtu // 4 * 4} B"')
             elif isinstance(path_mtu, int):
                 mtu = path_mtu
-            unit = 4 if protocol == "sctp" else 1
-            largest = (room_of(routes, mtu) - headers) // unit * unit
+            unit = kind.unit_bytes
+            largest = (room_of(routes, mtu) - kind.header_bytes) // unit * unit
             mss = given.get("mss_bytes")
             item = reader.item.get(role, "mss")
             if isinstance(mss, int) and mss > largest and item is not None:
@@ -335,18 +323,18 @@ class Flows:
     ) -> int:
         """The payload of TCP's largest segments: what each end's `mss` and the links allow, less the timestamps."""
         sizes = [
-            room_of(routes) - TCP_BYTES,
+            room_of(routes) - FLOW_KINDS["tcp"].header_bytes,
             *(int(given["mss_bytes"]) for given in options.values() if "mss_bytes" in given),
         ]
         stamped = all(self._nodes[node].sysctls.get(TIMESTAMPS) != "0" for node in (sender, receiver))
         return min(sizes) - (TIMESTAMP_BYTES if stamped else 0)
 
     @staticmethod
-    def _with_heartbeats(flow: Flow, reader: Reader) -> Flow:
+    def _with_heartbeats(flow: Flow, kind: FlowKind, reader: Reader) -> Flow:
         item = reader.item.get("heartbeats")
         if item is None:
             return flow
-        if flow.protocol != "sctp":
+        if not kind.heartbeats:
             reader.problem("heartbeats", 'only sctp sends them; for example protocol = "sctp"')
         elif flow.reverse is msgspec.UNSET:
             said = f"are of both ends, and a receiver sends at given times with reverse only: reverse = {EXAMPLE}"
@@ -357,13 +345,13 @@ class Flows:
         return msgspec.structs.replace(flow, heartbeats=beats)
 
     def _switches(
-        self, protocol: Protocol, routes: Sequence[Route], start_ns: int, reader: Reader
+        self, kind: FlowKind, routes: Sequence[Route], start_ns: int, reader: Reader
     ) -> tuple[PrimarySwitch, ...]:
         paths = {route.path.name: route.path for route in routes}
         switches: list[PrimarySwitch] = []
         for child in reader.item.listed("switch_primary"):
             inner = reader.below(child, SWITCH)
-            if protocol != "sctp":
+            if not kind.primary_path:
                 reader.problem("switch_primary", 'only sctp has a primary path; for example protocol = "sctp"')
                 break
             at = inner.whole("at") if inner.need("at") else None
@@ -387,6 +375,13 @@ def room_of(routes: Sequence[Route], path_mtu_bytes: int | None = None) -> int:
     """
     mtu = min(route.mtu_bytes for route in routes)
     return min(mtu, path_mtu_bytes or mtu) - max(route.ip_family.header_bytes for route in routes)
+
+
+def _full_packet(kind: FlowKind, routes: Sequence[Route], options: Mapping[str, OptionValue]) -> int:
+    """The payload of a full packet."""
+    asked = options.get("path_mtu_bytes")
+    room = room_of(routes, None if asked is None else int(asked)) - kind.header_bytes
+    return room // kind.unit_bytes * kind.unit_bytes
 
 
 def with_class(flow: Flow, classes: Mapping[str, int]) -> Flow:
@@ -418,12 +413,12 @@ def page_options(
     for key in OF_OTHER_FLOWS:
         if reader.has(key):
             reader.problem(key, "is not of a flow with a page; leave it out")
-    if protocol not in ("tcp", "sctp"):
+    if not FLOW_KINDS[protocol].pages:
         reader.problem("page", f'pages are fetched over tcp or sctp, not {protocol}; for example protocol = "tcp"')
     for role, given in options.items():
         for key in sorted(NOT_OF_PAGES & given.keys()):
             reader.problem(role, f"{key} is no option of a page's programs; leave it out")
-    if item is None or protocol not in ("tcp", "sctp"):
+    if item is None or not FLOW_KINDS[protocol].pages:
         return options
     server, client = read_page(item, name, protocol, message_bytes, reader.problems)
     return {"sender": {**server, **options["sender"]}, "receiver": {**client, **options["receiver"]}}

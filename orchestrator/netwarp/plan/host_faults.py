@@ -12,6 +12,7 @@ from ..core.link_types import DirectionName
 from ..core.types import Action, Event, Flow, Killed, Node
 from ..experiment.fields import Reader
 from ..experiment.problems import nearest
+from .kinds import FLOW_KINDS
 from .network import UnresolvedLink
 
 OF_A_LINK: tuple[Action, ...] = ("mtu", "forget", "address")
@@ -103,7 +104,7 @@ class HostFaults:
         flow = next((flow for flow in self.flows if flow.name == name), None)
         if flow is None:
             reader.wrong("flow", f'there is no flow "{name}"{nearest(name, [each.name for each in self.flows])}')
-        elif flow.protocol == "udp" and flow.program is None:
+        elif not FLOW_KINDS[flow.protocol].connected and flow.program is None:
             reader.wrong(
                 "flow",
                 "is UDP: nothing holds its sender back, and a full buffer loses datagrams; name a flow of TCP or SCTP",
@@ -128,7 +129,7 @@ class HostFaults:
                 if others:
                     said = f'flow "{flow.name}" is a program, flow "{others[0]}" is not'
                     reader.problem("node", f"{said}: they do not restart together; give them hosts of their own")
-            elif node in (flow.sender, flow.receiver) and flow.protocol == "udp":
+            elif node in (flow.sender, flow.receiver) and not FLOW_KINDS[flow.protocol].connected:
                 said = f'flow "{flow.name}" is UDP, whose datagrams are numbered once'
                 reader.problem("node", f'{said}; for example action = "blackhole" of its link')
             elif node in (flow.sender, flow.receiver) and (flow.reverse or flow.messages):

@@ -6,7 +6,6 @@ random meet in one phase only.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 
 from ..core.metrics.catalogue import METRICS
@@ -15,18 +14,11 @@ from ..core.outputs import SAMPLED, Figure, Table, TimeSeries
 from ..core.topology import DirectedLink, NoRoute, find_route
 from ..core.types import Cell, Flow, Path
 from ..core.units import counted_of, listed
-from .cell import TCP_BUFFERS
+from .kinds import FLOW_KINDS
 from .types import Plan, Selection
 
 IN_GUESTS = ("auto", "virtual", "guest")
 """Back ends whose cells run in guests; auto: one of them, wherever a guest kernel is there."""
-DATA_SHARE = {"net.ipv4.tcp_rmem": 0.62, "net.ipv4.tcp_wmem": 0.68}
-"""The data that a full TCP buffer holds, in full packets; the rest is the kernel's own records. Measured with 6.12.117:
-3,930,752 B announced of 6 MiB, 2,862,641 B in flight of 4 MiB.
-"""
-SCTP_WINDOW_BYTES = 106_496
-"""Half of net.core.rmem_default (net/sctp/associola.c): the a_rwnd of any Linux that is not told otherwise."""
-SCTP_REMEDY = 'receiver = { rcvbuf = "4 MB" }, sender = { sndbuf = "4 MB" }'
 PACED = ("interval_ns", "pacing_rate_bit_s")
 """Options of a sender that is not saturated."""
 LONG = 10
@@ -68,14 +60,15 @@ def _unsampled(plan: Plan) -> Iterator[str]:
 
 def buffer_notes(cells: Iterable[Cell], backend: str) -> Iterator[str]:
     """Flows whose default buffers hold less than path and queue: a sentence for all of a protocol that are alike, with
-    the worst cell. SCTP's are known of guests alone.
+    the worst cell.
     """
     worst: dict[tuple[str, str], list[tuple[float, str]]] = {}
     total: dict[str, int] = {}
     for cell in cells:
         for flow in cell.flows:
             total[flow.name] = total.get(flow.name, 0) + 1
-            known = flow.protocol != "sctp" or backend in IN_GUESTS
+            window = FLOW_KINDS[flow.protocol].window
+            known = window is not None and (backend in IN_GUESTS or not window.guests_only)
             if known and (held := _held(cell, flow)) is not None:
                 worst.setdefault((flow.name, flow.protocol), []).append(held)
     alike: dict[tuple[str, str], list[str]] = {}
@@ -91,25 +84,21 @@ def _held(cell: Cell, flow: Flow) -> tuple[float, str] | None:
     """
     rates = [path.bottleneck_bit_s for path in flow.paths if path.bottleneck_bit_s is not None]
     rtt_s = max(path.base_rtt_ns for path in flow.paths) / 1e9
-    window = _window_bytes(cell, flow)
-    if window is None or len(rates) < len(flow.paths) or (flow.total_bytes is not None and flow.total_bytes <= window):
+    kind = FLOW_KINDS[flow.protocol]
+    of_kind, window = kind.window, _window_bytes(cell, flow)
+    if (
+        of_kind is None
+        or window is None
+        or len(rates) < len(flow.paths)
+        or (flow.total_bytes is not None and flow.total_bytes <= window)
+    ):
         return None
-    together = sum if flow.protocol == "mptcp" else max
+    together = sum if kind.paths_add_up else max
     rate = together(rates)
     path_bytes, queue_bytes = rate * rtt_s / 8, together(_queue_bytes(cell, flow, path) for path in flow.paths)
     size = path_bytes + queue_bytes
     if window >= size:
         return None
-    sctp = flow.protocol == "sctp"
-    most = 1 << math.ceil(math.log2(size / DATA_SHARE["net.ipv4.tcp_rmem"]))
-    remedy = (
-        SCTP_REMEDY
-        if sctp
-        else (
-            f'[default.node] sysctl = {{ "net.ipv4.tcp_rmem" = "4096 131072 {most}",'
-            f' "net.ipv4.tcp_wmem" = "4096 16384 {most}" }}'
-        )
-    )
     held = f"{in_short(rate, 'bit/s')} x RTT {in_short(rtt_s, 's')} = {in_short(path_bytes, 'bytes')}"
     if window < path_bytes:
         what, why = "its path", f"at most {in_short(window * 8 / rtt_s, 'bit/s')}"
@@ -118,9 +107,8 @@ def _held(cell: Cell, flow: Flow) -> tuple[float, str] | None:
         held += f", with a queue of {in_short(queue_bytes, 'bytes')} {in_short(size, 'bytes')}"
     return (
         window / size,
-        f"{what}: {held}, and {'SCTP announces a window of' if sctp else 'the default buffers of its sockets hold'}"
-        f" {in_short(window, 'bytes')}{'' if sctp else ' of data'}: {why};"
-        f" larger ones: {remedy} (docs/limitations.md)",
+        f"{what}: {held}, and {of_kind.words} {in_short(window, 'bytes')}{of_kind.unit}: {why};"
+        f" larger ones: {of_kind.larger(size)} (docs/limitations.md)",
     )
 
 
@@ -140,29 +128,10 @@ def _window_bytes(cell: Cell, flow: Flow) -> float | None:
     """The most data in flight that buffers allow which neither the spec nor a stack set; None: it set them, the
     flow paces its messages, or a program of the user's chooses for itself.
     """
-    if (
-        flow.program is not None
-        or flow.is_datagrams
-        or flow.is_page
-        or any(name in flow.sender_options for name in PACED)
-    ):
+    window = FLOW_KINDS[flow.protocol].window
+    if window is None or flow.program is not None or flow.is_page or any(name in flow.sender_options for name in PACED):
         return None
-    sysctls = {node.name: node.sysctls for node in cell.nodes}
-    chosen = bool({"rcvbuf_bytes", "window_clamp_bytes"} & flow.receiver_options.keys())
-    if flow.protocol == "sctp":
-        return None if chosen or "net.core.rmem_default" in sysctls[flow.receiver] else SCTP_WINDOW_BYTES
-    ends = (
-        ("net.ipv4.tcp_rmem", flow.receiver, chosen),
-        ("net.ipv4.tcp_wmem", flow.sender, "sndbuf_bytes" in flow.sender_options),
-    )
-    return min(
-        (
-            int(value.split()[2]) * DATA_SHARE[name]
-            for name, node, own in ends
-            if not own and (value := sysctls[node].get(name)) == TCP_BUFFERS[name]
-        ),
-        default=None,
-    )
+    return window.bytes_of(flow, {node.name: node.sysctls for node in cell.nodes})
 
 
 def _one_phase(plan: Plan) -> Iterator[str]:

@@ -17,6 +17,7 @@ from ..experiment.fields import Reader, check_keys, read_integer, read_quantity
 from ..experiment.grammar import DELAY_OF_A_PACKET, NUMBER_OF_A_PACKET, PACKET_RANGE
 from ..experiment.problems import Problems, nearest
 from ..experiment.toml_positions import Item
+from .kinds import FLOW_KINDS
 
 MOST_NUMBERS = 1000
 MOST_COMPARISONS = 4000
@@ -62,7 +63,7 @@ def check_packet_rules(
     seen: dict[tuple[int, int], str] = {}
     for flow in flows:
         key = (IP_PROTOCOLS[flow.protocol], flow.port)
-        if flow.protocol != "icmp" and seen.setdefault(key, flow.name) != flow.name:
+        if FLOW_KINDS[flow.protocol].has_ports and seen.setdefault(key, flow.name) != flow.name:
             said = f'flows "{seen[key]}" and "{flow.name}" have one port: a link cannot count their packets apart'
             problems.add(item, f"{said}; give one another port = {flow.port + 1}")
 

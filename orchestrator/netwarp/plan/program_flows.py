@@ -1,31 +1,14 @@
-"""The flows of a cell that are programs: the user's own, and those of QUIC."""
+"""The flows of a cell that are programs of the user's own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from ..core.types import Flow, Program, Protocol
-from ..core.units import listed
 from ..core.wire import IP_PROTOCOLS
 from ..experiment.fields import Reader
-from ..experiment.options import read_options
-from ..experiment.problems import nearest
-from ..experiment.programs import QUIC, QUIC_CONGESTION, TIMES, quic_program, read_program
-
-SPOKEN: tuple[Protocol, ...] = ("tcp", "sctp", "udp", "quic", "icmp")
-OF_OUR_APPS = (
-    "bytes",
-    "message_size",
-    "messages",
-    "reverse",
-    "late",
-    "sender",
-    "receiver",
-    "switch_primary",
-    "heartbeats",
-)
-"""Keys of a flow that mean nothing to a program of the user's own."""
-NOT_OF_QUIC = tuple(key for key in OF_OUR_APPS if key not in ("bytes", "sender"))
+from ..experiment.programs import OF_OUR_APPS, read_program
+from .kinds import FLOW_KINDS
 
 
 def own_program(protocol: Protocol, paths: int, start_ns: int, stop_ns: int | None, reader: Reader) -> Program | None:
@@ -34,10 +17,11 @@ def own_program(protocol: Protocol, paths: int, start_ns: int, stop_ns: int | No
     for key in OF_OUR_APPS:
         if reader.has(key):
             reader.problem(key, "is for netwarp's own sender and receiver; of a program its arguments say it")
-    if protocol not in SPOKEN:
-        reader.problem("protocol", f"a program speaks {', '.join(SPOKEN)}; {protocol} is netwarp's own apps' only")
+    if not FLOW_KINDS[protocol].programs:
+        spoken = ", ".join(name for name, kind in FLOW_KINDS.items() if kind.programs)
+        reader.problem("protocol", f"a program speaks {spoken}; {protocol} is netwarp's own apps' only")
     item = reader.item.get("program")
-    if paths > 1 and protocol != "sctp":
+    if paths > 1 and not FLOW_KINDS[protocol].program_paths:
         reader.problem("paths", f'a program that speaks {protocol} has one path, only SCTP several; for example ["p1"]')
     elif paths > 1 and item is not None and isinstance(item.value, str):
         reader.problem(
@@ -49,41 +33,16 @@ def own_program(protocol: Protocol, paths: int, start_ns: int, stop_ns: int | No
     return program if len(reader.problems) == before else None
 
 
-def own_quic(protocol: Protocol, paths: int, start_ns: int, stop_ns: int | None, reader: Reader) -> Program | None:
-    """The program of a flow of QUIC, netwarp's own choice or the user's; None if it is wrong (collected)."""
-    before = len(reader.problems)
-    item, sender = (reader.item.get(key) for key in ("program", "sender"))
-    for key in NOT_OF_QUIC:
-        if reader.has(key):
-            reader.problem(key, "is not of a flow of QUIC: it has bytes or a stop, and sender.congestion; leave it out")
-    if paths > 1:
-        reader.problem("paths", 'quic has one path; for example ["p1"]')
-    if sender is not None and item is not None and item.value != QUIC:
-        reader.problem("sender", "is for the program that a flow of QUIC has by itself; of yours its arguments say it")
-    congestion = read_options(sender, "sender", protocol, None, reader.problems).get("congestion")
-    if congestion is not None and congestion not in QUIC_CONGESTION:
-        known = f'{QUIC} has {listed(QUIC_CONGESTION)}; "{congestion}" is none of them'
-        reader.problem("sender", f"{known}{nearest(str(congestion), QUIC_CONGESTION)}")
-    program = quic_program(item, None if congestion is None else str(congestion), reader.problems)
-    if program is None or len(reader.problems) > before:
-        return None
-    of_time = [name for text in (*program.sender, *program.receiver) for name in TIMES if f"{{{name}}}" in text]
-    if of_time and stop_ns is None and item is not None:
-        reader.problem("program", f'has {{{of_time[0]}}}, but the flow ends by bytes; for example stop = "20 s"')
-    if item is not None and program.interrupt and stop_ns is None and item.value != QUIC:
-        reader.problem("program", 'has interrupt, which is at the flow\'s stop; for example stop = "20 s"')
-    return program if len(reader.problems) == before else None
-
-
 def check_datagrams_differ(others: Iterable[Flow], flow: Flow, reader: Reader) -> None:
     """Reports two flows of datagrams with the same protocol and addresses of which one is a program's: captures could
     not tell them apart. Flows of QUIC are told apart by their ports.
     """
     for other in others:
         same = {flow.sender, flow.receiver} == {other.sender, other.receiver} and other.paths == flow.paths
-        # whose ports are not known
-        program = any(each.program is not None and each.protocol != "quic" for each in (flow, other))
+        unknown_ports = any(
+            each.program is not None and FLOW_KINDS[each.protocol].read_program is None for each in (flow, other)
+        )
         alike = IP_PROTOCOLS[flow.protocol] == IP_PROTOCOLS[other.protocol]
-        if flow.is_datagrams and alike and same and program:
+        if flow.is_datagrams and alike and same and unknown_ports:
             said = f'on the wire its packets cannot be told from those of flow "{other.name}"'
             reader.problems.add(reader.item, said)

@@ -20,6 +20,7 @@ from ..experiment.fields import Reader, read_span
 from ..experiment.grammar import FLOW, PATH, PHASE
 from ..experiment.problems import Problems, nearest
 from ..experiment.toml_positions import Item
+from .kinds import FLOW_KINDS
 from .network import UnresolvedLink
 
 PATH_EXAMPLE = '{ sender = "p1", receiver = "p2" }'
@@ -86,7 +87,9 @@ class Routes:
         if not paths:
             reader.problem("paths", f"a flow has at least one path; for example paths = {FLOW['paths'].example}")
             return ()
-        if protocol in ("tcp", "udp") and len(paths) > 1 and not reader.has("program"):
+        kind = FLOW_KINDS[protocol]
+        single = not kind.several_paths and not kind.only_programs
+        if single and len(paths) > 1 and not reader.has("program"):
             reader.problem("paths", f'{protocol} has one path; several need protocol = "sctp" or "mptcp"')
         before = len(self._problems)
         routes = [self._route(child, sender, receiver) for child in paths]

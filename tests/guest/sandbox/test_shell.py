@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from netwarp.plan.cell import TCP_BUFFERS
-from netwarp.plan.notes import SCTP_WINDOW_BYTES
+from netwarp.plan.kinds import sctp, tcp
 from support.cell_init_kit import MS, read_pcap
 from support.chain_kit import STANDS, Checkout, in_a_guest, two_paths, written
 from support.run_files import records
@@ -50,8 +49,8 @@ def test_the_buffers_of_a_cell_are_those_that_plans_are_judged_by(checkout: Chec
     paths = [f"/proc/sys/net/{name}" for name in ("ipv4/tcp_rmem", "ipv4/tcp_wmem", "core/rmem_default")]
     done = checkout.run("shell", spec, "--out", tmp_path / "kept", "--exec", "cat", *paths, cwd=tmp_path).ok()
     *buffers, default = (" ".join(line.split()) for line in done.out.splitlines())
-    assert buffers == list(TCP_BUFFERS.values())
-    assert int(default) == 2 * SCTP_WINDOW_BYTES
+    assert buffers == list(tcp.BUFFERS.values())
+    assert int(default) == 2 * sctp.WINDOW_BYTES
 
 
 def test_only_the_largest_buffers_of_tcp_are_not_the_kernels_own(checkout: Checkout, tmp_path: Path) -> None:
@@ -61,5 +60,5 @@ def test_only_the_largest_buffers_of_tcp_are_not_the_kernels_own(checkout: Check
     sctp = ("--where", "protocol=sctp", "--out", tmp_path / "kept", "--exec")
     done = checkout.run("shell", spec, *sctp, "cat", *paths, cwd=tmp_path).ok()
     own = [line.split() for line in done.out.splitlines()]
-    assert [values[:2] for values in own] == [value.split()[:2] for value in TCP_BUFFERS.values()]
+    assert [values[:2] for values in own] == [value.split()[:2] for value in tcp.BUFFERS.values()]
     assert all(int(values[2]) < 2_100_000 for values in own), "of its memory"
