@@ -30,13 +30,17 @@ def taken_chunks(receiver: FlowPackets, row: int) -> Rows:
     dropped = data & (chunks["packet"] < _opened(capture.chunks[capture.chunks["flow"] == row], sends))
     sacks = capture.sacks[(capture.sacks["flow"] == row) & (capture.sacks["direction"] != sends)]
     if len(sacks):
-        forward = chunks["packet"][_is_forward(chunks)]
+        forward = chunks[(chunks["type"] == FORWARD_TSN) | (chunks["type"] == I_FORWARD_TSN)]
         again = chunks["is_retransmission"] > 0
-        for told in {*(np.searchsorted(sacks["packet"], forward) - 1).tolist(), len(sacks) - 1} - {-1}:
+        for told in {*(np.searchsorted(sacks["packet"], forward["packet"]) - 1).tolist(), len(sacks) - 1} - {-1}:
             again |= _missing(sacks[told], capture.blocks, chunks["tsn"])
-        again &= data
-        for tsn in np.unique(chunks["tsn"][again & ~dropped]).tolist():
-            _drop(chunks, np.flatnonzero(data & ~dropped & (chunks["tsn"] == tsn)), sacks, capture.blocks, dropped)
+        places = np.flatnonzero(data & ~dropped)
+        places = places[np.argsort(chunks["tsn"][places], kind="stable")]
+        tsns = chunks["tsn"][places]
+        for tsn in np.unique(tsns[again[places]]).tolist():
+            copies = places[slice(*np.searchsorted(tsns, (tsn, tsn + 1)))]
+            skipped = int(forward["packet"][forward["tsn"] >= tsn].min(initial=NEVER))
+            dropped[copies[: _refused(chunks[copies], skipped, sacks, capture.blocks)]] = True
     if not dropped.any():
         return chunks
     chunks = rows_where(chunks, ~dropped).copy()
@@ -53,11 +57,6 @@ def _opened(chunks: Rows, sends: int) -> int:
     return int(came.min(initial=NEVER)) if asked.any() else 0
 
 
-def _is_forward(chunks: Rows) -> Bools:
-    forward: Bools = (chunks["type"] == FORWARD_TSN) | (chunks["type"] == I_FORWARD_TSN)
-    return forward
-
-
 def _missing(sack: Rows, blocks: Rows, tsn: Rows) -> Bools:
     """Which TSNs a SACK reports missing."""
     own = blocks[int(sack["first_block"]) :][: int(sack["gap_blocks"]) + int(sack["duplicate_tsns"])]
@@ -70,17 +69,18 @@ def _missing(sack: Rows, blocks: Rows, tsn: Rows) -> Bools:
     return missing
 
 
-def _drop(chunks: Rows, copies: Rows, sacks: Rows, blocks: Rows, dropped: Bools) -> None:
-    """Mark the transmissions of one TSN (rows of the chunks) that the last SACK before the next one reports missing, up
-    to the first that was taken. What a FORWARD TSN covers is reported as if it had come.
+def _refused(copies: Rows, skipped: int, sacks: Rows, blocks: Rows) -> int:
+    """How many transmissions of one TSN came before the first that was taken: the last SACK before the next one reports
+    it missing. skipped: the packet of the FORWARD TSN that covers it, from which on it is reported as if it had come.
     """
-    skipped = chunks["packet"][_is_forward(chunks) & (chunks["tsn"] >= chunks["tsn"][copies[0]])].min(initial=NEVER)
-    ends = np.append(chunks["packet"][copies[1:]].astype(np.int64), NEVER)
-    for at, end in zip(copies.tolist(), ends.tolist(), strict=True):
-        own = chunks[at]
-        later = (sacks["packet"] > own["packet"]) & (sacks["packet"] < min(end, int(skipped)))
+    ends = [*copies["packet"][1:].tolist(), NEVER]
+    for number, (own, end) in enumerate(zip(copies, ends, strict=True)):
+        last = int(np.searchsorted(sacks["packet"], min(end, skipped))) - 1
         # packets of one instant at two interfaces have no order
-        told = sacks[later & ((sacks["time_ns"] > own["time_ns"]) | (sacks["path"] == own["path"]))]
-        if not len(told) or not _missing(told[-1], blocks, chunks["tsn"][at : at + 1])[0]:
-            return
-        dropped[at] = True
+        while last >= 0 and sacks["time_ns"][last] == own["time_ns"] and sacks["path"][last] != own["path"]:
+            last -= 1
+        if last < 0 or sacks["packet"][last] <= own["packet"]:
+            return number
+        if not _missing(sacks[last], blocks, copies["tsn"][:1])[0]:
+            return number
+    return len(copies)
