@@ -55,6 +55,8 @@ class Piece:
 def delay_numbers(files: CellFiles, seen: FlowSeen) -> Numbers:
     """The metrics of one flow; {} where the oracle cannot tell."""
     flow = seen.flow
+    if seen.protocol == "udp" and not flow.get("program") and not flow.get("turned"):
+        return _datagrams(seen)
     if flow.get("turned") or flow.get("program") or seen.protocol not in ("tcp", "sctp") or files.corrupting:
         return {}
     numbers = _kernel(files, seen)
@@ -97,6 +99,40 @@ def _pieces(protocol: str, rows: Sequence[Row]) -> Iterator[Piece]:
             elif chunk.kind in (DATA, I_DATA) and first is not None:
                 begin = relative(chunk.tsn, first)
                 yield Piece(packet.t, begin, begin + 1, chunk.user_bytes, chunk)
+
+
+def _datagrams(seen: FlowSeen) -> Numbers:
+    """One-way delays of netwarp's own UDP, by the number in each datagram: docs/metrics.md, Datagrams."""
+    stop = seen.flow["stop_ns"]
+    left: dict[bytes, int] = {}
+    for row in seen.sender.data:
+        left.setdefault(row.packet.payload[:8], row.packet.t)
+    first = [row.packet for row in seen.receiver.data if not row.repeats]
+    numbers: Numbers = {"repeated_datagrams": len(seen.receiver.data) - len(first)}
+    if any(packet.payload[:8] not in left for packet in first):
+        return numbers
+    place = {number: at for at, number in enumerate(left)}
+    highest = numbers["reordered_datagrams"] = 0
+    for packet in first:
+        numbers["reordered_datagrams"] += place[packet.payload[:8]] < highest
+        highest = max(highest, place[packet.payload[:8]])
+    spans = [(left[packet.payload[:8]], packet.t) for packet in first]
+    spans = [(sent, came) for sent, came in spans if stop is None or sent <= stop]
+    delays = sorted(came - sent for sent, came in spans)
+    names = ("min", "mean", "max", "p50", "p95", "p99")
+    if not delays:
+        return numbers | {f"one_way_delay_{name}_s": None for name in names} | {"delay_variation_p99_s": None}
+    for name, part in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
+        numbers[f"one_way_delay_{name}_s"] = _one_of(delays, part) / S
+    numbers |= {
+        "one_way_delay_min_s": delays[0] / S, "one_way_delay_mean_s": sum(delays) / len(delays) / S,
+        "one_way_delay_max_s": delays[-1] / S, "delay_variation_p99_s": (_one_of(delays, 0.99) - delays[0]) / S,
+    }  # fmt: skip
+    jitter, each = 0.0, []
+    for (sent, came), (later, there) in itertools.pairwise(spans):  # RFC 3550 6.4.1
+        jitter += (abs((there - came) - (later - sent)) - jitter) / 16
+        each.append(jitter)
+    return numbers | {"jitter_s": sum(each) / len(each) / S if each else None}
 
 
 # what arrived, and when it could be read -------------------------------------------------------------------------
