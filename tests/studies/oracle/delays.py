@@ -275,6 +275,8 @@ def _messages(files: CellFiles, seen: FlowSeen, sent: Sequence[Piece], came: Seq
     first: dict[int, Piece] = {}
     for piece in sent:
         first.setdefault(piece.begin, piece)
+    if not first:
+        return {"messages": None, "message_delay_mean_s": None}
     if seen.protocol == "tcp":
         if len({piece.end for piece in first.values()}) < len(first) or _overlaps(first):
             return {}
@@ -398,7 +400,10 @@ def _of_sacks(seen: FlowSeen, sent: Sequence[Piece]) -> Numbers:
     """SCTP's: one sample a report, from the chunk sent last of those that it is the first to cover; none of chunks that
     were ever sent twice (RFC 9260 6.3.1 C5).
     """
-    if len(seen.flow["paths"]) != 1 or not sent:
+    given_up = (FORWARD_TSN, I_FORWARD_TSN)  # what these cover is reported, though it did not come
+    if len(seen.flow["paths"]) != 1 or not sent or any(
+        chunk.kind in given_up for row in seen.sender.data for chunk in row.packet.chunks
+    ):  # fmt: skip
         return {}
     copies = Counter(piece.begin for piece in sent)
     first = next(piece.chunk.tsn - piece.begin for piece in sent if piece.chunk is not None)
