@@ -71,9 +71,15 @@ class Passages:
         return np.isnan(self.delay_s) & ~self.waiting
 
     def holding(self, packets: int) -> Passages:
-        """These, where the qdiscs hold so many packets at the end: the others were dropped, the last ones of them."""
-        waiting = self.waiting.copy()
-        waiting[np.flatnonzero(waiting)[packets:]] = False
+        """These, where the qdiscs hold so many packets at the end: the first ones behind the last that came, then the
+        last ones that it may have overtaken. The others were dropped.
+        """
+        there, may = np.flatnonzero(self.came), np.flatnonzero(self.waiting)
+        behind = may[may > (there[-1] if len(there) else -1)]
+        overtaken = may[: len(may) - len(behind)]
+        kept = overtaken[max(0, len(overtaken) - max(0, packets - len(behind))) :]
+        waiting = np.zeros_like(self.waiting)
+        waiting[np.concatenate([kept, behind[:packets]])] = True
         return dataclasses.replace(self, waiting=waiting)
 
     def metrics(self) -> dict[str, float | None]:
@@ -164,7 +170,9 @@ class PassageReader:
             return passages.holding(packets)
         order = np.argsort(np.concatenate([*among.values()]), kind="stable")
         names = np.repeat(np.arange(len(among)), [len(t_s) for t_s in among.values()])[order]
-        return passages.holding(int((names[:packets] == [*among].index(own)).sum()))
+        # where more wait than are seen to, packets were overtaken: those that came to the links last wait
+        held = names[-packets:] if self._hides(route) else names[:packets]
+        return passages.holding(int((held == [*among].index(own)).sum()))
 
     @functools.cached_property
     def _may_wait(self) -> dict[tuple[str, str], tuple[Sequence[DirectedLink], Floats]]:
@@ -251,6 +259,8 @@ class PassageReader:
         came = np.flatnonzero(~np.isnan(delay_s))
         last = int(came[-1]) if len(came) else -1
         behind = np.arange(len(delay_s)) > last  # several may have come at one instant
+        if first:
+            overtaken_s = sum(overtaking_s(shape, hashed=True) for each in over_links for _, shape in each)
         if last >= 0 and overtaken_s:
             behind |= hop.packet_s >= hop.packet_s[last] - overtaken_s
         yield Passages(
@@ -388,12 +398,14 @@ def sent_at_once_s(shapes: Shapes, came_s: Floats, ip_bytes: Ints) -> Floats:
     return delay_without_queue_s(without, came_s, ip_bytes)
 
 
-def overtaking_s(shape: LinkImpairment) -> float:
-    """The longest time by which a packet may come before one that entered a direction of a link earlier."""
+def overtaking_s(shape: LinkImpairment, *, hashed: bool = False) -> float:
+    """The longest time by which a packet may come before one that entered a direction of a link earlier. hashed: by
+    another hash than that of the packets of its connection, too.
+    """
     least, most = delays_ns(shape)
     in_order = shape.keeps_order and not shape.reorder_ratio and not shape.packet_rules
     spread_s = 0.0 if in_order else (most - least) / 1e9
-    if two_queues(shape) and shape.rate_bit_s:
+    if (two_queues(shape) or (hashed and several_queues(shape))) and shape.rate_bit_s:
         spread_s += (shape.queue_packets or 0) * LONGEST_PACKET_BYTES * 8 / shape.rate_bit_s
     return spread_s
 
@@ -411,6 +423,13 @@ def delays_ns(shape: LinkImpairment) -> tuple[int, int]:
     if isinstance(shape.ack_thinning, AckThinning):
         high += shape.ack_thinning.hold_ns
     return low, high
+
+
+def several_queues(shape: LinkImpairment) -> bool:
+    """True of a direction whose packets wait in queues that take turns. Those of a connection need not share one: Linux
+    gives a reset, and what a timeout sends again, another hash.
+    """
+    return two_queues(shape) or (shape.aqm is not None and shape.aqm.kind in ("fq_codel", "cake"))
 
 
 def two_queues(shape: LinkImpairment) -> bool:

@@ -111,8 +111,21 @@ def seen_flow(files: CellFiles, flow: Json) -> FlowSeen:
                          End(rows_of(came, protocol), came_back))  # fmt: skip
     except Unjudged as why:
         return FlowSeen(flow, flow["name"], protocol, End([], []), End([], []), unjudged=str(why))
+    _forget(files, found)
     _window(found, broke_at(files, flow), files.cell["duration_ns"])
     return found
+
+
+def _forget(files: CellFiles, seen: FlowSeen) -> None:
+    """Nothing new comes to a connection that its receiver lost: its host or its processes were killed."""
+    killed = [event["at_ns"] for event in files.cell["timeline"]
+              if event["action"] == "restart" and event.get("node") == seen.flow["receiver"]]  # fmt: skip
+    begun: dict[tuple[int, int, int], int] = {}
+    for row in seen.receiver.data if killed else ():
+        packet = row.packet
+        first = begun.setdefault((packet.sport, packet.dport, packet.tag if packet.protocol == SCTP else 0), packet.t)
+        if any(first < at <= packet.t for at in killed):
+            row.new_bytes = 0
 
 
 def _pairs(files: CellFiles, flow: Json) -> tuple[set[str], set[str]]:
