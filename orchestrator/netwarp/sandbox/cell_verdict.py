@@ -351,7 +351,8 @@ def check_times(cell: Cell, directory: CellDir, records: list[init.InitRecord], 
             continue
         start = last(app_records_left(directory, f"{flow.name}.{flow.opener}", "start"), app.Start)
         if start is not None:
-            late, at_once = start.late_ns, [other for other in cell.flows if other.start_ns == flow.start_ns]
+            late = start.late_ns - absent_ns(cell, flow)
+            at_once = [other for other in cell.flows if other.start_ns == flow.start_ns]
             # a guest has one CPU: of senders due at once each waits for those before it, and for what is started then
             waits = len(at_once) + SPAWN_WAITS * spawned_at(cell, flow.start_ns)
             waits += sum(event.at_ns == flow.start_ns for event in cell.timeline)
@@ -361,6 +362,18 @@ def check_times(cell: Cell, directory: CellDir, records: list[init.InitRecord], 
             among = f", one of {len(at_once)} that start at once" if len(at_once) > 1 else ""
             checks.append(Check(f"start of {flow.name}", abs(late) <= bound_ns, f"{late} ns late{among}"))
     return checks
+
+
+def absent_ns(cell: Cell, flow: Flow) -> int:
+    """How long after its start the host that opens a flow is back, if a restart has killed it or its processes then."""
+    opener = flow.receiver if flow.opener == "receiver" else flow.sender
+    for event in cell.timeline:
+        if event.action == "restart" and event.node == opener and event.at_ns <= flow.start_ns:
+            ends = (each.at_ns for each in cell.timeline if each.action == "repair" and each.name == event.name)
+            back_ns = min((at_ns for at_ns in ends if at_ns >= event.at_ns), default=event.at_ns)
+            if back_ns > flow.start_ns:
+                return back_ns - flow.start_ns
+    return 0
 
 
 def spawned_at(cell: Cell, at_ns: int) -> int:

@@ -57,6 +57,27 @@ def test_two_microseconds_are_allowed_and_no_more(sign: int, tmp_path: Path) -> 
     assert failed(tmp_path, 0, sign * 2001) == ["start of ftp"]
 
 
+@pytest.mark.parametrize(("node", "at", "back", "absent"), [
+    ("a", -5, 20, 20), ("a", 1, 20, 0), ("a", -9, -2, 0), ("b", -5, 20, 0),
+])  # fmt: skip
+def test_a_sender_begins_when_its_host_is_back(node: str, at: int, back: int, absent: int, tmp_path: Path) -> None:
+    """A restart that takes the start of a flow in: what is late counts from its end."""
+    directory = CellDir(tmp_path)
+    directory.apps.mkdir()
+    cell = two_path_cell()
+    start_ns = cell.flows[0].start_ns + 10**9
+    flow = msgspec.structs.replace(cell.flows[0], start_ns=start_ns)
+    times = (start_ns + part * 10**6 for part in (at, back))
+    gone = tuple(
+        Event(at_ns, "e", action, "", node=node) for at_ns, action in zip(times, ("restart", "repair"), strict=True)
+    )
+    cell = msgspec.structs.replace(cell, flows=(flow,), timeline=gone)
+    for late_ns, ok in ((absent * 10**6 + 1500, True), (absent * 10**6 + 2001, False)):
+        write(directory.apps / "ftp.sender.ndjson", [Start(0, late_ns, 0)])
+        checks = check_times(cell, directory, [], 2000)
+        assert [check.ok for check in checks if check.check == "start of ftp"] == [ok]
+
+
 def test_a_sender_that_never_began_is_judged_elsewhere(tmp_path: Path) -> None:
     assert failed(tmp_path, 0, None) == []
 
