@@ -317,11 +317,25 @@ static void take_packet(struct nwa *a, uint32_t source)
 				   .tos = p.tos};
 }
 
+/* Of the rows that nwa_clear forgets. */
+static uint64_t bytes_of_rows(const struct nwa *a)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t t = ALWAYS_KEPT; t < nwa_tables; t++)
+		bytes += a->tables[t].count * a->tables[t].row_bytes;
+	return bytes;
+}
+
 int nwa_read(struct nwa *a, uint64_t packets)
 {
+	uint64_t before = bytes_of_rows(a);
+
 	for (uint64_t n = 0; !packets || n < packets; n++) {
 		uint32_t source;
 
+		if (packets && (bytes_of_rows(a) - before) / NWA_ROW_BYTES >= packets)
+			break;
 		if (a->error[0])
 			return -1;
 		source = earliest(a);

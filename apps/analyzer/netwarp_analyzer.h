@@ -503,7 +503,11 @@ NWA_API struct nwa *nwa_open(const char *const *files, uint32_t count, uint32_t 
  * association whose handshake the capture lacks. false: no memory.
  */
 NWA_API bool nwa_join(struct nwa *a, uint16_t port, uint32_t tag, uint16_t other_port, uint32_t other_tag);
-/* Read up to `packets` records (0: all). 1: there is more; 0: the end; -1: see nwa_error. */
+/*
+ * Read up to `packets` records (0: all), and no more once the rows of this call take NWA_ROW_BYTES for each
+ * of those: a single packet may have thousands of chunks. 1: there is more; 0: the end; -1: see nwa_error.
+ */
+enum { NWA_ROW_BYTES = 256 };
 NWA_API int nwa_read(struct nwa *a, uint64_t packets);
 /* A table's rows: valid until the next nwa_read, nwa_clear or nwa_close. */
 NWA_API const void *nwa_rows(const struct nwa *a, uint32_t table, uint64_t *rows);

@@ -113,22 +113,35 @@ def _streams(views: Sequence[tuple[FileSummary, Connection]], shown: Connection)
     if shown.protocol != "sctp":
         return
     first_way = int(shown.totals["data_direction"])
+    seen = {way: _seen_from(views, way) for way in (0, 1)}
     for row in shown.tables["streams"]:
         way = first_way if row["direction"] == "data" else 1 - first_way
-        both = [Association(file.capture, each.row, direction=way) for file, each in views]
-        at = {each.point: (each, view) for each, view in zip(both, views, strict=True)}
-        found = {**row, "direction": way, "message_delay_mean_s": None, "message_delay_max_s": None}
-        if "receiver" in at:
-            _, (_, view) = at["receiver"]
-            name = "data" if int(view.totals["data_direction"]) == way else "back"
-            for other in view.tables["streams"]:
-                if (other["direction"], other["stream"]) == (name, row["stream"]):
-                    found |= {key: value for key, value in other.items() if key.startswith("hol_")}
-        if "receiver" in at and "sender" in at:
-            delays = message_delays(at["sender"][0], at["receiver"][0])
-            if delays and row["stream"] in delays:
-                found["message_delay_mean_s"], found["message_delay_max_s"] = delays[row["stream"]]
-        yield found
+        waited, delays = seen[way]
+        mean, longest = delays.get(row["stream"], (None, None))
+        at_receiver = waited.get(row["stream"], {})
+        yield {
+            **row, "direction": way, "message_delay_mean_s": mean, "message_delay_max_s": longest, **at_receiver
+        }  # fmt: skip
+
+
+def _seen_from(
+    views: Sequence[tuple[FileSummary, Connection]], way: int
+) -> tuple[dict[int, dict[str, Any]], dict[int, tuple[float, float]]]:
+    """Stream -> what the receiver's view of a direction says of the head-of-line delay; stream -> mean and longest
+    delay of its messages, where both ends were captured.
+    """
+    both = [Association(file.capture, each.row, direction=way) for file, each in views]
+    at = {each.point: (each, view) for each, (_, view) in zip(both, views, strict=True)}
+    if "receiver" not in at:
+        return {}, {}
+    receiver, view = at["receiver"]
+    name = "data" if int(view.totals["data_direction"]) == way else "back"
+    waited = {
+        row["stream"]: {key: value for key, value in row.items() if key.startswith("hol_")}
+        for row in view.tables["streams"]
+        if row["direction"] == name
+    }
+    return waited, (message_delays(at["sender"][0], receiver) or {}) if "sender" in at else {}
 
 
 def _holes(file: FileSummary, connection: Connection) -> Iterator[str]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import itertools
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import zstandard
 
 from ..core.errors import CaptureError
+from ..core.inside import inside
+from ..core.limits import limits
 from ..core.numbers import fixed, given
 from ..core.units import counted
 from .packet_meaning import Clauses, identity, meaning
@@ -21,6 +25,9 @@ SHOWN_BYTES = 32
 LOOKED_AHEAD = 64
 """Packets among which the other capture's packet is looked for."""
 FILE_HEADER_BYTES, RECORD_HEADER_BYTES = 24, 16
+LARGEST_PACKET = 1 << 20
+LARGEST_WINDOW = 128 << 20
+BUFFER_BYTES = 1 << 18
 # A pcap file with times in ns, in the byte order of the machine that reads it: what cell-init writes
 MAGIC_NS = 0xA1B23C4D
 
@@ -59,7 +66,11 @@ def first_packet_difference(a: bytes, b: bytes) -> PacketDifference | None:
 
     Raises CaptureError if one is not such a file or is cut off.
     """
-    first, second = _records(a), _records(b)
+    first, second = _records(io.BytesIO(a)), _records(io.BytesIO(b))
+    return _first_difference(first, second)
+
+
+def _first_difference(first: Iterator[bytes], second: Iterator[bytes]) -> PacketDifference | None:
     number = 0
     while True:
         number += 1
@@ -75,6 +86,10 @@ def first_behaviour_difference(a: bytes, b: bytes, within_ns: int) -> PacketDiff
     more than that; None: there is none. Where times may differ, TCP's time stamps may by one tick. Raises CaptureError
     as first_packet_difference().
     """
+    return _behaviour_difference(_records(io.BytesIO(a)), _records(io.BytesIO(b)), within_ns)
+
+
+def _behaviour_difference(a: Iterator[bytes], b: Iterator[bytes], within_ns: int) -> PacketDifference | None:
     first, second = _packets(a), _packets(b)
     for number, (packet, other) in enumerate(itertools.zip_longest(first, second), 1):
         if packet is None or other is None:
@@ -99,9 +114,9 @@ class _Packet(NamedTuple):
     clauses: Clauses
 
 
-def _packets(plain: bytes) -> Iterator[_Packet]:
+def _packets(records: Iterable[bytes]) -> Iterator[_Packet]:
     reader = Plain()
-    for record in _records(plain):
+    for record in records:
         yield _Packet(_time_ns(record), reader.clauses(record[RECORD_HEADER_BYTES:]))
 
 
@@ -155,30 +170,41 @@ def packets_since(file: Path, since_ns: int, folder: Path) -> Path:
     """A plain pcap file in a folder with the packets of a cell's capture from a time (ns since 1970) on. Raises
     CaptureError as first_packet_difference().
     """
-    plain = _plain(file)
-    kept = [record for record in _records(plain) if _time_ns(record) >= since_ns]
     path = folder / file.name.removesuffix(".zst")
-    path.write_bytes(plain[:FILE_HEADER_BYTES] + b"".join(kept))
+    with _opened(file) as plain, inside(path).open("wb") as kept:
+        kept.write(header := plain.read(FILE_HEADER_BYTES))
+        kept.writelines(record for record in _records(plain, header) if _time_ns(record) >= since_ns)
     return path
 
 
 def behaviour_difference_of_files(a: Path, b: Path, within_ns: int) -> PacketDifference | None:
     """The same for files that may be compressed with Zstandard."""
-    return first_behaviour_difference(_plain(a), _plain(b), within_ns)
+    with _records_of(a) as first, _records_of(b) as second:
+        return _behaviour_difference(first, second, within_ns)
 
 
-def _records(plain: bytes) -> Iterator[bytes]:
-    if len(plain) < FILE_HEADER_BYTES or struct.unpack_from("=I", plain)[0] != MAGIC_NS:
+def _records(plain: IO[bytes], header: bytes | None = None) -> Iterator[bytes]:
+    """The packets with their headers, one at a time. header: of the file, where it was read before. Raises
+    CaptureError, also of more packets than a cell may have.
+    """
+    header = plain.read(FILE_HEADER_BYTES) if header is None else header
+    if len(header) < FILE_HEADER_BYTES or struct.unpack_from("=I", header)[0] != MAGIC_NS:
         raise CaptureError("is no pcap file with times in nanoseconds of this machine's byte order")
-    at = FILE_HEADER_BYTES
-    while at < len(plain):
-        if at + RECORD_HEADER_BYTES > len(plain):
+    at, most = FILE_HEADER_BYTES, limits().cell_packets
+    for number in itertools.count():
+        record = plain.read(RECORD_HEADER_BYTES)
+        if not record:
+            return
+        size = struct.unpack_from("=I", record, 8)[0] if len(record) == RECORD_HEADER_BYTES else 0
+        if number >= most:
+            raise CaptureError(f"has {limits().beyond('cell_packets')}")
+        if size > LARGEST_PACKET:
+            raise CaptureError(f"the packet at byte {at} has {size} bytes")
+        record += plain.read(size)
+        if len(record) < RECORD_HEADER_BYTES + size:
             raise CaptureError(f"the packet at byte {at} is cut off")
-        end = at + RECORD_HEADER_BYTES + struct.unpack_from("=I", plain, at + 8)[0]
-        if end > len(plain):
-            raise CaptureError(f"the packet at byte {at} is cut off")
-        yield plain[at:end]
-        at = end
+        yield record
+        at += len(record)
 
 
 def _time_ns(record: bytes) -> int:
@@ -188,12 +214,26 @@ def _time_ns(record: bytes) -> int:
 
 def difference_of_files(a: Path, b: Path) -> PacketDifference | None:
     """The same for files that may be compressed with Zstandard."""
-    return first_packet_difference(*(_plain(path) for path in (a, b)))
+    with _records_of(a) as first, _records_of(b) as second:
+        return _first_difference(first, second)
 
 
-def _plain(path: Path) -> bytes:
+@contextlib.contextmanager
+def _records_of(path: Path) -> Iterator[Iterator[bytes]]:
+    with _opened(path) as plain:
+        yield _records(plain)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """A capture's plain bytes, expanded as they are read: a small file may hold gigabytes. Raises CaptureError."""
     try:
-        data = path.read_bytes()
-        return zstandard.ZstdDecompressor().decompress(data) if path.suffix == ".zst" else data
+        with inside(path).open("rb") as file:
+            if path.suffix != ".zst":
+                yield file
+                return
+            expanding = zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW)
+            with expanding.stream_reader(file, read_across_frames=True, closefd=False) as plain:
+                yield io.BufferedReader(plain, BUFFER_BYTES)
     except (OSError, zstandard.ZstdError) as error:
         raise CaptureError(f"{path}: cannot be read: {error}") from error

@@ -224,8 +224,8 @@ class CoreHandle:
         return text
 
     def read(self, packets: int = 0) -> bool:
-        """Read that many packets (0: all). True: there are more. Raises CaptureError, also of more connections than the
-        limit: each takes memory until the end.
+        """Read that many packets (0: all), fewer where they have many rows (NWA_ROW_BYTES). True: there are more.
+        Raises CaptureError, also of more connections or paths than the limits.
         """
         left, more = packets, True
         while more and (left or not packets):
@@ -234,9 +234,18 @@ class CoreHandle:
             if status < 0:
                 self._raise_error()
             more, left = status > 0, left - part
-            if len(self.rows("flows")) > limits().connections:
-                raise CaptureError(f"{self.files[0]}: has {limits().beyond('connections')}")
+            self._check_limits()
         return more
+
+    def _check_limits(self) -> None:
+        """What takes memory until the end. Raises CaptureError."""
+        for limit, count in (
+            ("connections", len(self.rows("flows"))),
+            ("paths", max(len(self.rows(table)) for table in ("paths", "conversations", "tunnels"))),
+            ("paths_of_one", int(np.bincount(self.rows("flow_paths")["flow"]).max(initial=0))),
+        ):
+            if count > getattr(limits(), limit):
+                raise CaptureError(f"{self.files[0]}: has {limits().beyond(limit)}")
 
     def rows(self, table: str) -> Rows:
         """A table as a structured array in the library's memory. Valid after the last `read` and until `clear`."""

@@ -193,12 +193,15 @@ def _json_lines(values: Sequence[Any], between: bytes) -> bytes:
 def _run_directory(root: Path, spec: Path | None, jobs: int | None, parquet: bool, *, with_invalid: bool) -> int:
     from ..engine.analysis import analyze
     from ..engine.invalid_cells import write_invalid
+    from ..engine.stored_files import not_what_it_wrote
     from .summary import invalid_lines, print_summary
 
     analyzed = analyze(root, spec=spec, jobs=jobs, parquet=parquet)
     if with_invalid:
         print("\n".join(invalid_lines(analyzed.run, write_invalid(analyzed.run))))
     print_summary(analyzed.run)
+    for line in not_what_it_wrote(root, analyzed.changed):
+        print(line, file=sys.stderr)
     if analyzed.missing:
         _say_missing(analyzed.missing)
     if analyzed.not_analyzed:

@@ -104,8 +104,9 @@ def open_archive(file: IO[bytes]) -> zipfile.ZipFile:
         if member.compress_type not in OURS:
             raise zipfile.BadZipFile(f"{member.filename[:80]!r} is compressed in a way that netwarp never does")
         stored = member.compress_type == zipfile.ZIP_STORED
-        if member.file_size > (limits().bytes if stored else limits().file_bytes):
-            raise ValueError(f"{member.filename} expands to {limits().beyond('bytes' if stored else 'file_bytes')}")
+        limit = "whole_bytes" if stored else "file_bytes"
+        if member.file_size > getattr(limits(), limit):
+            raise ValueError(f"{member.filename} expands to {limits().beyond(limit)}")
     return archive
 
 

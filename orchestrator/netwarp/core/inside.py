@@ -28,11 +28,19 @@ FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _ACCESS = {"r": os.O_RDONLY, "w": os.O_WRONLY | os.O_CREAT, "x": os.O_WRONLY | os.O_CREAT | os.O_EXCL,
            "a": os.O_WRONLY | os.O_CREAT | os.O_APPEND}  # fmt: skip
 _NONE_THERE = (FileNotFoundError, NotADirectoryError)
+MOST_DEEP = 64
+"""Folders of a path below its base: each takes a descriptor while it is searched, and a process may have few."""
 
 
-def _below(folder: int, pattern: list[str], deep: bool) -> Iterator[tuple[str, ...]]:
-    """The names below an open directory that match. deep: also those of every directory below it."""
+class _TooDeep(Exception):
+    """Folders lie in folders beyond MOST_DEEP."""
+
+
+def _below(folder: int, pattern: list[str], deep: bool, level: int = 1) -> Iterator[tuple[str, ...]]:
+    """The names below an open directory that match. deep: also those of every directory below it. Raises _TooDeep."""
     first, *rest = pattern
+    if level > MOST_DEEP:
+        raise _TooDeep
     with os.scandir(folder) as entries:
         there = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
     for name, is_directory in there:
@@ -46,9 +54,9 @@ def _below(folder: int, pattern: list[str], deep: bool) -> Iterator[tuple[str, .
                 continue
             try:
                 if matches and rest:
-                    yield from ((name, *names) for names in _below(inner, rest, deep=False))
+                    yield from ((name, *names) for names in _below(inner, rest, False, level + 1))
                 if deep:
-                    yield from ((name, *names) for names in _below(inner, pattern, deep=True))
+                    yield from ((name, *names) for names in _below(inner, pattern, True, level + 1))
             finally:
                 os.close(inner)
 
@@ -141,7 +149,13 @@ class InsidePath(PosixPath):
             names = ("..",)
         if ".." in names:
             raise StoreError(f"{self}: lies outside of {self.base}")
+        if len(names) > MOST_DEEP:
+            self._refuse_depth()
         return names
+
+    def _refuse_depth(self) -> NoReturn:
+        shown = Path(*self._plain().parts[: len(self.base.parts) + 3])
+        raise StoreError(f"{shown}: folders in it lie more than {MOST_DEEP} deep, as in no run; remove them")
 
     @contextlib.contextmanager
     def folder(self) -> Iterator[tuple[int, str]]:
@@ -221,11 +235,11 @@ class InsidePath(PosixPath):
             os.close(handle)
             raise
 
-    def read_bytes(self) -> bytes:
-        """The file's content. Raises OSError, StoreError: also of a file that is larger than the limit of one."""
+    def read_bytes(self, limit: str = "whole_bytes") -> bytes:
+        """The file's content. Raises OSError, StoreError: also of a file that is larger than the limit of that name."""
         with self.open("rb") as file:
-            if os.fstat(file.fileno()).st_size > limits().bytes:
-                raise StoreError(f"{self}: has {limits().beyond('bytes')}")
+            if os.fstat(file.fileno()).st_size > getattr(limits(), limit):
+                raise StoreError(f"{self}: has {limits().beyond(limit)}")
             content: bytes = file.read()
         return content
 
@@ -314,6 +328,8 @@ class InsidePath(PosixPath):
             return iter(())
         try:
             found = sorted(_below(handle, pattern.split("/"), deep))
+        except _TooDeep:
+            self._refuse_depth()
         finally:
             os.close(handle)
         return (self.joinpath(*map(self._utf8, names)) for names in found)
@@ -397,6 +413,8 @@ class InsidePath(PosixPath):
                     shutil.rmtree(name, ignore_errors=ignore_errors, dir_fd=folder)
                 else:
                     os.unlink(name, dir_fd=folder)
+        except RecursionError:
+            self._refuse_depth()
         except OSError as error:
             if not ignore_errors:
                 raise self._named(error) from error

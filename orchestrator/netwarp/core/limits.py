@@ -12,21 +12,31 @@ from .errors import SpecError
 from .units import Quantity as _Quantity
 from .units import QuantityError, counted, format_quantity, parse_quantity
 
+_COUNTED = {
+    "members": ("file",), "connections": ("connection",), "paths": ("pair of addresses", "pairs of addresses"),
+    "paths_of_one": ("path of one connection", "paths of one connection"),
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Limits:
-    """bytes: of all files of a bundle, expanded. file_bytes: of one file of it, and of one compressed file of a run,
-    expanded. members: files in a bundle or a packed cell. capture_bytes: of one compressed capture, expanded (as a
-    power of two, rounded down). packets, connections: of one capture point. cell_packets, explained_packets: likewise,
-    where all rows are in memory, some 250 bytes a packet: of a cell that is analysed, and of what `explain` reads.
+    """bytes: of all files of a bundle, expanded. whole_bytes: of one file of a run that is read at once, which may
+    stand in memory twice. file_bytes: of one file of a bundle, and of records and JSON of a run: the types that they
+    are decoded into take several times as much. members: files in a bundle or a packed cell. capture_bytes: of one
+    compressed capture, expanded (as a power of two, rounded down). packets, connections, paths: of one capture point.
+    paths_of_one: of one connection. cell_packets, explained_packets: of one capture point, where all rows are in
+    memory, 256 bytes a packet (NWA_ROW_BYTES): of a cell that is analysed, and of what `explain` reads.
     """
 
     bytes: int = 1 << 30
+    whole_bytes: int = 384 << 20
     file_bytes: int = 128 << 20
     capture_bytes: int = 16 << 30
     members: int = 100_000
     packets: int = 200_000_000
     connections: int = 500_000
+    paths: int = 2_000_000
+    paths_of_one: int = 1000
     cell_packets: int = 10_000_000
     explained_packets: int = 2_000_000
 
@@ -35,11 +45,14 @@ class Limits:
         value: int = getattr(self, name)
         if name.endswith("bytes"):
             return format_quantity(_Quantity("data", value))
-        return counted(value, {"members": "file", "connections": "connection"}.get(name, "packet"))
+        return counted(value, *_COUNTED.get(name, ("packet",)))
 
     def beyond(self, name: str) -> str:
         """The end of a sentence about a file that holds more than one of them."""
-        return f"more than {self.shown(name)}; if you trust it, --limit {option(name)}={self.example(name)} reads more"
+        rows = "rows than those of" if name in ("cell_packets", "explained_packets") else "than"
+        return (
+            f"more {rows} {self.shown(name)}; if you trust it, --limit {option(name)}={self.example(name)} reads more"
+        )
 
     def example(self, name: str) -> str:
         """Four times as much, as the option takes it."""

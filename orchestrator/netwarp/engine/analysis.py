@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
@@ -23,7 +24,7 @@ from ..plan.schedules import scheduled_cells
 from ..plan.types import Plan
 from ..present.pages.build import make_report
 from ..results import Results, write_measurements, write_tables, write_timelines
-from ..store.digests import check_digests, write_digests
+from ..store.digests import changed_sources, check_digests, kind_of, write_digests
 from ..store.manifest import Manifest
 from ..store.packing import opened
 from ..store.plan_file import keep_texts, read_plan, write_outputs
@@ -46,6 +47,8 @@ class Analyzed:
     not_analyzed: Mapping[str, list[str]]
     missing: tuple[Combination, ...] = ()
     """Combinations of levels that the given spec has and the run has no cell for."""
+    changed: tuple[str, ...] = ()
+    """Files that the analysis read and that are not what the run wrote: digests.json keeps what it said of them."""
 
     @property
     def complete(self) -> bool:
@@ -74,6 +77,7 @@ def analyze(
         plan = plan if later is None else later.plan
         if later is None:
             write_json(run.manifest, msgspec.structs.replace(manifest, software=analyser_here()))
+        changed = changed_sources(run)
         with opened(run) if later is None else contextlib.nullcontext():
             not_analyzed = analyze_all(plan, run, jobs or os.cpu_count() or 1, anew=later is None)
         if later is None and not_analyzed:
@@ -87,9 +91,13 @@ def analyze(
                 write_json(run.manifest, msgspec.structs.replace(manifest, spec_path=path))
                 write_outputs(run, plan)
 
-        _write_tables(results, run, parquet, outputs_too)
+        changed |= changed_sources(run)  # the hashes of captures too, which were made again
+        if later is not None:
+            changed = {name: digest for name, digest in changed.items() if kind_of(name) != "spec"}
+            changed.pop("outputs.json", None)
+        _write_tables(results, run, parquet, outputs_too, changed)
         _counterexamples_again(None if later is None else later.spec, results, run)
-    return Analyzed(Run(run, plan), not_analyzed, () if later is None else later.missing)
+    return Analyzed(Run(run, plan), not_analyzed, () if later is None else later.missing, tuple(changed))
 
 
 def _name_old_analyser(run: RunDir, before: Manifest, left: int) -> None:
@@ -160,11 +168,17 @@ def tabulate(plan: Plan, run: RunDir, *, parquet: bool = False) -> Results:
     return results
 
 
-def _write_tables(results: Results, run: RunDir, parquet: bool, between: Callable[[], None] = lambda: None) -> None:
-    """Write all tables beside the old ones, then put them in their place."""
+def _write_tables(
+    results: Results,
+    run: RunDir,
+    parquet: bool,
+    between: Callable[[], None] = lambda: None,
+    changed: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Write all tables beside the old ones, then put them in their place. changed: digests that stay in the list."""
     with run.tables_beside() as folder:
         write_tables(results, folder)
         write_timelines(results.plan, results.outcomes, run, folder)
         run.install_tables(between)
-    write_digests(run)
+    write_digests(run, changed)
     replace_parquet(run, parquet)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from ..captures.sctp.settings import LINUX
 from ..captures.sctp.stalls import giving_up
 from ..captures.stream import read_stream
 from ..core.errors import CaptureError
+from ..core.scratch import scratch
 from ..core.types import Outcome
 from ..core.wire import SCTP
 from ..measure.cell_records import read_cell_records
@@ -244,8 +244,8 @@ def _from_then_on(done: Run, cell_id: str, files: Sequence[Path], end: int, inpu
     since_ns = t0_ns + cell.flows[0].start_ns + inputs.begin_ns - inputs.start_ns - EARLY_NS
     flow, layout = cell.flows[0], make_layout(cell)
     addresses = (sender_addresses, receiver_addresses)[end](flow, layout)
-    with tempfile.TemporaryDirectory() as folder:
-        later = [packets_since(file, since_ns, Path(folder)) for file in files]
+    with scratch("netwarp-later-") as folder:
+        later = [packets_since(file, since_ns, folder) for file in files]
         capture = read_stream(later, keep=None, captured_at=addresses[:1]).capture
     flows = capture.flows.copy()
     flows["first_ns"] = since_ns + EARLY_NS  # the times of events count from it

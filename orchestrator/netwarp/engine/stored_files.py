@@ -4,7 +4,6 @@ numbers, its numbers and judgements by its cells run again.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import msgspec
 
 from ..core.errors import CaptureError, SpecError, StoreError
 from ..core.frozen import to_json
+from ..core.scratch import scratch
 from ..core.types import Cell, CellOutcome, Measurement
 from ..experiment import Spec
 from ..measure.cell import capture_digests
@@ -111,9 +111,9 @@ def _without_kernel(cell: Cell) -> bytes:
 def _tables_again(run: Run) -> Compared:
     """The tables that are made of numbers. One that is missing differs, and one that no run of this plan has."""
     plan = run.plan
-    with tempfile.TemporaryDirectory(prefix="netwarp-tables-") as folder:
-        write_tables(run.results, Path(folder))
-        made = {path.name: path.read_bytes() for path in sorted(Path(folder).glob("*.csv"))}
+    with scratch("netwarp-tables-") as folder:
+        write_tables(run.results, folder)
+        made = {path.name: path.read_bytes() for path in sorted(folder.glob("*.csv"))}
     kept = {path.name: path for path in run.directory.tables.glob("*.csv")}
     # made of series, which a bundle does not have
     others = {f"{plan.rows_of(figure)}.csv" for figure in plan.time_series} | {"windows.csv", "invalid.csv"}
@@ -166,6 +166,11 @@ def changed_lines(run_dir: str | Path, *, captures: bool = False) -> list[str]:
     changed = [*check_digests(run).changed]
     if captures:
         changed += [name for cell_id in sorted(run.finished()) for name in _changed_captures(run.cell(cell_id))]
+    return not_what_it_wrote(run_dir, changed)
+
+
+def not_what_it_wrote(run_dir: str | Path, changed: Iterable[str]) -> list[str]:
+    """The lines of those files."""
     return [f"{run_dir}: not what the run wrote: {name}" for name in changed]
 
 

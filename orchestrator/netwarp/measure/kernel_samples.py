@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ..captures.native import Bools, Floats, Rows
+from ..core.inside import inside
 from ..core.types import Cell, Check, Flow
 from ..store.app_records import AppRecord, PathState, Sample
 from ..store.init_records import Trace
@@ -155,7 +156,7 @@ def read_trace(path: Path) -> Rows:
     """Every event, sorted by time; empty if there was no trace."""
     if not path.exists():
         return np.zeros(0, dtype=RECORD)
-    data = path.read_bytes()
+    data = inside(path).read_bytes("file_bytes")
     return np.frombuffer(data[: len(data) // RECORD.itemsize * RECORD.itemsize], dtype=RECORD)
 
 

@@ -45,7 +45,7 @@ def pack_cell(directory: Path) -> bytes:
 
 def packable(directory: Path) -> bool:
     """True if a cell's archive could be read again within the limits: each is in memory whole. Raises OSError."""
-    return sum(path.lstat().st_size for path in inside(directory).rglob("*")) <= limits().bytes
+    return sum(path.lstat().st_size for path in inside(directory).rglob("*")) <= limits().whole_bytes
 
 
 def unpack_cell(data: bytes, directory: Path) -> None:

@@ -128,13 +128,13 @@ def exists(path: Path) -> bool:
     return path.exists() or packed(path).exists()
 
 
-def read(path: Path) -> bytes:
-    """The content of the plain or the compressed file. Raises OSError, also if it cannot be decompressed or is larger
-    than the limit.
+def read(path: Path, limit: str = "file_bytes") -> bytes:
+    """The content of the plain or the compressed file. limit: the name of that of a plain one. Raises OSError, also if
+    it cannot be decompressed or is larger than the limit.
     """
     try:
-        if path.stat().st_size > limits().bytes:
-            raise OSError(0, f"has {limits().beyond('bytes')}", str(path))
+        if path.stat().st_size > getattr(limits(), limit):
+            raise OSError(0, f"has {limits().beyond(limit)}", str(path))
         return path.read_bytes()
     except FileNotFoundError:
         return _expanded(packed(path))

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Literal
 
 import msgspec
@@ -18,9 +20,12 @@ from ..core.limits import limits
 from ..core.names import Digest
 from .run_dir import RunDir, read_json, write_atomic
 
-Kind = Literal["plan", "spec", "captures", "judgement", "derived numbers", "tables", "app records"]
+Kind = Literal[
+    "plan", "spec", "captures", "judgement", "derived numbers", "tables", "app records", "cell records", "calibration"
+]  # fmt: skip
 Names = dict[Annotated[str, msgspec.Meta(max_length=400)], Digest]
 OF_THE_PLAN = ("plan.json", "outputs.json")
+CALIBRATION = "calibration.json"
 OF_A_CELL: dict[str, Kind] = {
     "cell.json": "plan",
     "outcome.json": "judgement",
@@ -29,8 +34,11 @@ OF_A_CELL: dict[str, Kind] = {
     "derived/checks.json": "judgement",
     "derived/measurements.json": "derived numbers",
 }
-REMOVED_LATER: tuple[Kind, ...] = ("app records",)
+OF_THE_CELL_ITSELF = ("environment.json", "init.ndjson", "init.ndjson.zst")
+REMOVED_LATER: tuple[Kind, ...] = ("app records", "cell records")
 """What `--keep` and a bundle leave out."""
+NOT_ALWAYS_LISTED: tuple[Kind, ...] = ("cell records", "calibration")
+"""Lists of older versions have none of these."""
 LEFT_OUT = ("tables/measurements.csv", "tables/windows.csv")
 """Tables that a bundle leaves out: the cells have their own numbers."""
 
@@ -42,18 +50,19 @@ def kind_of(name: str) -> Kind:
     if name.startswith("tables/"):
         return "tables"
     if name.startswith("cells/"):
-        return OF_A_CELL.get(name.split("/", 2)[-1], "app records")
-    return "plan"
+        of_cell = name.split("/", 2)[-1]
+        return "cell records" if of_cell in OF_THE_CELL_ITSELF else OF_A_CELL.get(of_cell, "app records")
+    return "calibration" if name == CALIBRATION else "plan"
 
 
 def files_of(run: RunDir) -> dict[str, Path]:
     """The files of a run that digests.json lists -> their paths."""
-    files: dict[str, Path] = {name: run.root / name for name in OF_THE_PLAN}
+    files: dict[str, Path] = {name: run.root / name for name in (*OF_THE_PLAN, CALIBRATION)}
     for folder in (run.spec, run.tables):
         files |= {str(path.relative_to(run.root)): path for path in folder.rglob("*")}
     for cell_id in run.finished():
         cell = run.cell(cell_id)
-        files |= {f"cells/{cell_id}/{name}": cell.root / name for name in OF_A_CELL}
+        files |= {f"cells/{cell_id}/{name}": cell.root / name for name in (*OF_A_CELL, *OF_THE_CELL_ITSELF)}
         files |= {f"cells/{cell_id}/apps/{path.name}": path for path in cell.apps.glob("*.ndjson*")}
     listed = {name: path for name, path in files.items() if not name.endswith((".parquet", ".part"))}
     return {name: path for name, path in sorted(listed.items()) if path.is_file()}
@@ -72,14 +81,28 @@ def file_digest(path: Path, limit: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write_digests(run: RunDir) -> None:
-    """Write digests.json. Raises StoreError."""
-    write_atomic(run.digests, digests_text(run))
+def write_digests(run: RunDir, kept: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Write digests.json. kept: digests that stay, of files that are not what the run wrote. Raises StoreError."""
+    write_atomic(run.digests, digests_text(run, kept))
 
 
-def digests_text(run: RunDir) -> bytes:
+def digests_text(run: RunDir, kept: Mapping[str, str] = MappingProxyType({})) -> bytes:
     """The content of digests.json, of the files as they are now. Raises StoreError, OSError."""
-    return msgspec.json.format(msgspec.json.encode(digests_of(run)), indent=1) + b"\n"
+    return msgspec.json.format(msgspec.json.encode({**digests_of(run), **kept}), indent=1) + b"\n"
+
+
+def changed_sources(run: RunDir) -> dict[str, str]:
+    """Of the files that an analysis reads, and the hashes of captures that it makes again: those that are not what the
+    run wrote -> what the list says of them. Raises StoreError.
+    """
+    changed = set(check_digests(run).changed)
+    listed = read_json(run.digests, Names) if changed else {}
+    return {name: listed[name] for name in sorted(changed & listed.keys()) if not _is_analysed(name)}
+
+
+def _is_analysed(name: str) -> bool:
+    """If an analysis writes it."""
+    return kind_of(name) in ("tables", "derived numbers") or name.endswith(("/judgement.json", "/checks.json"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +124,9 @@ def check_digests(run: RunDir) -> StoredFiles:
         return StoredFiles()
     listed, there = read_json(run.digests, Names), digests_of(run)
     equal: Counter[str] = Counter()
-    changed = [name for name in there if name not in listed]
+    kinds = {kind_of(name) for name in listed}
+    older = set(NOT_ALWAYS_LISTED) - kinds
+    changed = [name for name in there if name not in listed and kind_of(name) not in older]
     for name, digest in listed.items():
         if name in there and there[name] == digest:
             equal[kind_of(name)] += 1

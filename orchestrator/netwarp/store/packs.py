@@ -95,8 +95,8 @@ class PackedPath(InsidePath):
         """None is ever packed."""
         return False
 
-    def read_bytes(self) -> bytes:
-        """The file's content. Raises FileNotFoundError, OSError."""
+    def read_bytes(self, limit: str = "whole_bytes") -> bytes:
+        """The file's content, within the limits of an archive. Raises FileNotFoundError, OSError."""
         cell, name = self._opened()
         try:
             return cell.read(name)
@@ -146,8 +146,8 @@ def _opened(archive: Path, cell_id: str, changed_ns: int) -> zipfile.ZipFile:
 def cell_bytes(archive: Path, cell_id: str) -> bytes:
     """The archive of one cell. Raises as opened_cell."""
     if not PACK.fullmatch(archive.name):
-        if archive.stat().st_size > limits().bytes:
-            raise StoreError(f"{archive}: has {limits().beyond('bytes')}")
+        if archive.stat().st_size > limits().whole_bytes:
+            raise StoreError(f"{archive}: has {limits().beyond('whole_bytes')}")
         return inside(archive).read_bytes()
     try:
         with inside(archive).open("rb") as file, open_archive(file) as pack:

@@ -47,7 +47,7 @@ def read_plan(run: RunDir) -> Plan:
         raise StoreError(
             f"{run.root}: there is no such directory; the newest run of an experiment is results/NAME/latest"
         )
-    cells, outputs = read_json(run.plan, _CELLS), read_json(run.outputs, Outputs)
+    cells, outputs = read_json(run.plan, _CELLS, "whole_bytes"), read_json(run.outputs, Outputs)
     return Plan(**msgspec.structs.asdict(outputs), **msgspec.structs.asdict(cells))
 
 

@@ -214,10 +214,10 @@ class CellDir:
         return read_json(self.judgement, Judgement).of(outcome) if self.judgement.exists() else outcome
 
 
-def read_json(path: Path, kind: type[T]) -> T:
-    """Decode a JSON file, plain or compressed, into a type; raises StoreError naming the file."""
+def read_json(path: Path, kind: type[T], limit: str = "file_bytes") -> T:
+    """Decode a JSON file, plain or compressed, into a type. limit: of a plain one. Raises StoreError, naming it."""
     try:
-        return from_json(compressed.read(path), kind)
+        return from_json(compressed.read(path, limit), kind)
     except FileNotFoundError as error:
         raise StoreError(f"{path}: missing; is this a netwarp run directory, and did the run get this far?") from error
     except (OSError, msgspec.DecodeError) as error:

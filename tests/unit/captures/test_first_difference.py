@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
+from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
-from netwarp.captures.first_difference import first_behaviour_difference, first_packet_difference
+from netwarp.captures.first_difference import (
+    behaviour_difference_of_files,
+    difference_of_files,
+    first_behaviour_difference,
+    first_packet_difference,
+    packets_since,
+)
 from netwarp.core.errors import CaptureError
+from netwarp.core.limits import raised
 from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import Ether
 
@@ -53,6 +63,40 @@ def test_what_is_no_capture_is_an_error(cut: int) -> None:
     whole = pcap([(1, b"abc")])
     with pytest.raises(CaptureError):
         first_packet_difference(whole[:cut], whole)
+
+
+@pytest.mark.parametrize("compared", ["packets", "behaviour", "since"])
+def test_a_capture_that_expands_is_read_packet_by_packet(compared: str, tmp_path: Path) -> None:
+    """Files of some kilobytes that hold 256 MiB of empty packets."""
+    files = []
+    for name in "ab":
+        packer = zstandard.ZstdCompressor().compressobj(size=len(HEADER) + (256 << 20))
+        blocks = [packer.compress(HEADER), *(packer.compress(bytes(1 << 20)) for _ in range(256)), packer.flush()]
+        files.append(tmp_path / f"{name}.pcap.zst")
+        files[-1].write_bytes(b"".join(blocks))
+    (tmp_path / "out").mkdir()
+    tracemalloc.start()
+    try:
+        with raised(["cell-packets=900"]), pytest.raises(CaptureError, match="those of 900 packets"):
+            if compared == "packets":
+                difference_of_files(files[0], files[1])
+            elif compared == "behaviour":
+                behaviour_difference_of_files(files[0], files[1], 0)
+            else:
+                packets_since(files[0], 0, tmp_path / "out")
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_files_plain_and_compressed_are_compared(tmp_path: Path) -> None:
+    content = pcap([(10**9, b"x"), (2 * 10**9, b"y")])
+    (tmp_path / "a.pcap").write_bytes(content)
+    (tmp_path / "b.pcap.zst").write_bytes(zstandard.ZstdCompressor().compress(content))
+    assert difference_of_files(tmp_path / "a.pcap", tmp_path / "b.pcap.zst") is None
+    (tmp_path / "out").mkdir()
+    kept = packets_since(tmp_path / "b.pcap.zst", 2 * 10**9, tmp_path / "out")
+    assert kept.read_bytes() == pcap([(2 * 10**9, b"y")])
 
 
 # what two kernels did, as frames of scapy's: another's encoder

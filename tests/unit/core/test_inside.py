@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import socket
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -238,9 +239,9 @@ def test_a_file_that_takes_no_room_does_not_fill_the_memory(read: str, scene: Sc
     path = scene.run / "sparse"
     path.touch()
     os.truncate(path, 1 << 42)
-    with pytest.raises(StoreError, match=r"sparse: has more than 1 GiB; .*--limit bytes="):
+    with pytest.raises(StoreError, match=r"sparse: has more than 384 MiB; .*--limit whole-bytes="):
         getattr(path, read)()
-    with raised(["bytes=1 kB"]):
+    with raised(["whole-bytes=1 kB"]):
         (scene.run / "small").write_text("\u00e4\n")
         assert getattr(scene.run / "small", read)() in ("\u00e4\n", "\u00e4\n".encode())
 
@@ -251,3 +252,29 @@ def test_a_line_of_a_table_is_not_read_without_end(tmp_path: Path) -> None:
     os.truncate(tmp_path / "x.csv", 1 << 42)
     with pytest.raises(StoreError, match="a line of more than"):
         read_rows(tmp_path / "x.csv")
+
+
+DEEP: dict[str, Callable[[InsidePath], object]] = {
+    **{name: LISTS[name] for name in ("rglob", "copy_tree")},
+    "a path": lambda folder: folder.joinpath(*["d"] * 1500, "x").exists(),
+    "remove_tree": lambda folder: folder.remove_tree(),
+}
+
+
+@pytest.mark.parametrize("use", DEEP)
+def test_folders_in_folders_without_end_are_refused(use: str, scene: Scene) -> None:
+    """Each takes a descriptor and a call of a call."""
+    inner = scene.run / "inner"
+    handle = os.open(inner, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=handle)
+        below = os.open("d", os.O_RDONLY, dir_fd=handle)
+        os.close(handle)
+        handle = below
+    os.close(handle)
+    try:
+        with pytest.raises(StoreError, match="folders in it lie more than 64 deep") as refused:
+            DEEP[use](inner)
+        assert len(str(refused.value)) < 400
+    finally:  # pytest cannot remove it
+        subprocess.run(["rm", "-rf", inner], check=True)

@@ -244,3 +244,35 @@ def test_a_file_of_any_size_is_hashed_in_parts_and_within_the_limits(run: RunDir
         check_digests(run)
     with pytest.raises(StoreError, match=r"b-p9\.pcap: has more than 16 GiB; .*--limit capture-bytes="):
         capture_digests(cell.capture)
+
+
+READ_BY_AN_ANALYSIS: dict[str, tuple[str, Change]] = {
+    "an app's record": ("apps/f.ndjson", lambda run: put(_a_cell(run) / "apps" / "f.ndjson", {"record": "down"})),
+    "init's records": ("init.ndjson", lambda run: put(_a_cell(run) / "init.ndjson", {"record": "end"})),
+    "the calibration": ("calibration.json", lambda run: put(run.calibration, CALIBRATION | {"key": "another"})),
+    "the seed": ("plan.json", CHANGES["the seed in the plan"]),
+}
+CALIBRATION = {
+    "key": "one",
+    "kernel_release": "6",
+    "kernel_sha256": "0",
+    "backend": "virtual",
+    "date_utc": "",
+    "rows": [],
+}
+
+
+@pytest.mark.parametrize("what", READ_BY_AN_ANALYSIS)
+def test_an_analysis_makes_no_changed_file_one_that_the_run_wrote(
+    what: str, run: RunDir, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It names the file, and so does whatever comes later."""
+    name, change = READ_BY_AN_ANALYSIS[what]
+    for made in ("apps/f.ndjson", "init.ndjson"):
+        put(_a_cell(run) / made, {"made": "before"})
+    put(run.calibration, CALIBRATION)
+    write_digests(run)
+    change(run)
+    for command in ("report", "analyze", "analyze", "report"):
+        main([command, str(run.root)])
+        assert re.search(rf"not what the run wrote: \S*{re.escape(name)}\n", capsys.readouterr().err), command

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import zstandard
 from netwarp.core.errors import StoreError
+from netwarp.measure.kernel_samples import read_trace
 from netwarp.store import compressed
+from netwarp.store.app_records import read_app_log
 from netwarp.store.init_records import Ready, Waiting, read_init_log
+from netwarp.store.run_dir import read_json
 
 LINES = b'{"record":"waiting","file":"t0"}\n{"record":"ready","t0_realtime_ns":1,"t0_monotonic_ns":2,"waited_ns":3}\n'
 
@@ -91,3 +95,21 @@ def test_a_file_that_is_larger_than_it_may_expand_to_is_not_read(tmp_path: Path)
     os.truncate(path, 1 << 42)
     with pytest.raises(OSError, match=r"has more than 128 MiB; .*--limit file-bytes="):
         compressed.read(tmp_path / "series.json")
+
+
+READS: dict[str, Callable[[Path], object]] = {
+    "apps' records": read_app_log,
+    "init's records": read_init_log,
+    "JSON": lambda path: read_json(path, dict[str, str]),
+    "a trace": read_trace,
+}
+
+
+@pytest.mark.parametrize("what", READS)
+def test_what_is_decoded_is_refused_beyond_the_limit_of_a_file(what: str, tmp_path: Path) -> None:
+    """Decoded it takes several times as much memory."""
+    path = tmp_path / "file"
+    path.touch()
+    os.truncate(path, (128 << 20) + 1)
+    with pytest.raises(StoreError, match=r"has more than 128 MiB; .*--limit file-bytes="):
+        READS[what](path)

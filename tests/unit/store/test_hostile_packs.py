@@ -15,7 +15,7 @@ from netwarp.store.packing import pack_one, pack_run, unpack_run
 from netwarp.store.run_dir import Judgement, RunDir, write_json
 
 ZEROS = bytes(300_000)
-FEW = ("members=20", "file-bytes=100 kB", "bytes=200 kB")
+FEW = ("members=20", "file-bytes=100 kB", "bytes=200 kB", "whole-bytes=200 kB")
 
 
 def _zip(members: dict[str, bytes], way: int = zipfile.ZIP_STORED) -> bytes:
@@ -83,7 +83,7 @@ def test_the_limits_of_a_pack_can_be_raised(tmp_path: Path) -> None:
     (run.cells / "pack-00001.zip").write_bytes(_zip({"c.zip": cell}))
     with raised(FEW), pytest.raises(StoreError, match="--limit file-bytes="):
         unpack_run(RunDir(tmp_path))
-    with raised((*FEW, "file-bytes=1 MB", "bytes=1 MB")):
+    with raised((*FEW, "file-bytes=1 MB", "bytes=1 MB", "whole-bytes=1 MB")):
         assert unpack_run(RunDir(tmp_path)) == 1
     assert (run.cells / "c" / "apps" / "x").read_bytes() == ZEROS
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..arrays import unique_with_places
 from .association import Association
 
 Delays = dict[int, tuple[float, float]]
@@ -27,8 +28,8 @@ def message_delays(sender: Association, receiver: Association) -> Delays | None:
     delay = delivered_ns[there] - sent.rows["time_ns"][first[place[there]]]
     if not len(delay) or delay.min() < 0:
         return None
-    of = stream[there]
-    return {
-        number: (float(delay[of == number].mean()) / 1e9, int(delay[of == number].max()) / 1e9)
-        for number in np.unique(of).tolist()
-    }
+    streams, place = unique_with_places(stream[there])
+    longest = np.zeros(len(streams), dtype=np.int64)
+    np.maximum.at(longest, place, delay)
+    means = np.bincount(place, weights=delay) / np.bincount(place) / 1e9
+    return dict(zip(streams.tolist(), zip(means.tolist(), (longest / 1e9).tolist(), strict=True), strict=True))
