@@ -27,7 +27,7 @@ from netwarp.captures.sctp.association import Association
 from netwarp.captures.sctp.event_match import WITHIN_NS, WITHIN_RATIO
 from netwarp.captures.sctp.replay_inputs import END_NAMES
 from netwarp.captures.sctp.stalls import OPEN, AssociationCourse, association_course
-from netwarp.core.errors import CaptureError
+from netwarp.core.errors import CaptureError, SpecError
 from netwarp.engine.what_if import WhatIf
 
 ROLES = ("sender", "receiver")
@@ -162,6 +162,8 @@ def asked(name: str, each: Draw, seed: int, out: Path, jobs: int) -> dict[str, A
         found = netwarp.what_if(paths, [each.text], merge=not each.both, out=out / "what-if", jobs=jobs)
     except CaptureError as error:
         result["refused"] = str(error)
+    except SpecError as error:
+        result["broken"] = str(error)
     else:
         result |= {"answered": found.answered, "why_not": found.failed or found.match.parting}
         if found.answered:
@@ -202,6 +204,7 @@ def main() -> None:
     rows = [
         ("cells", len(results)),
         ("refused", sum("refused" in each for each in results)),
+        ("ended with an error", sum("broken" in each for each in results)),
         ("no settings match, so no answer", sum(each.get("answered") is False for each in results)),
         ("answered", len(answered)),
         ("of these: the truth is in every range", sum(not each["wrong"] for each in answered)),

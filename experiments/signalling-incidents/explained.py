@@ -39,7 +39,7 @@ def explained(incident: str, run: netwarp.Run, out: Path) -> str:
 
 def answer(block: str) -> str:
     """The part that answers what would have been, without the table."""
-    text = block[block.index("  What would have been") :]
+    text = block[block.index("What would have been, with") :]
     return text.split("\n\n")[0]
 
 

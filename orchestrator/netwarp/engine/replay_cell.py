@@ -314,6 +314,7 @@ def _events(inputs: ReplayInputs, names: Sequence[str], guess: Guess) -> Iterato
     every = list(_dead(inputs))
     if len(every) > MOST_DEAD:
         raise CaptureError(f"the capture has {len(every)} separate losses; a replay takes at most {MOST_DEAD}")
+    taken: list[tuple[int, int, int, int]] = []
     for name, number, direction, dead in every:
         begin_ns = max(dead.begin_ns - inputs.start_ns + guess.start_ns, 0)
         event: dict[str, Any] = {
@@ -322,17 +323,26 @@ def _events(inputs: ReplayInputs, names: Sequence[str], guess: Guess) -> Iterato
             "directions": [("forward", "backward")[direction]],
             "at": _time(begin_ns),
         }
+        end_ns = NEVER
         if dead.most_ns != NEVER:
             event["for"] = _time(_length_ns(dead, guess.repair))
+            end_ns = begin_ns + _length_ns(dead, guess.repair)
+        taken.append((number - 1, direction, begin_ns, end_ns))
         yield name, event
+    away = 1 - inputs.end
     for place, (path, at_ns) in enumerate(guess.unseen, 1):
+        begin_ns = max(at_ns - EDGE_NS, 0) + guess.start_ns
+        end_ns = begin_ns + 2 * EDGE_NS
+        if any(each[:2] == (path, away) and each[2] <= end_ns and begin_ns <= each[3] for each in taken):
+            continue  # lost already
+        taken.append((path, away, begin_ns, end_ns))
         yield (
             f"unseen-{place}",
             {
                 "action": "blackhole",
                 "link": names[path],
-                "directions": [("forward", "backward")[1 - inputs.end]],
-                "at": _time(max(at_ns - EDGE_NS, 0) + guess.start_ns),
+                "directions": [("forward", "backward")[away]],
+                "at": _time(begin_ns),
                 "for": _time(2 * EDGE_NS),
             },
         )

@@ -186,6 +186,20 @@ def test_heartbeats_of_a_cell_are_those_of_the_capture(tmp_path: Path) -> None:
     assert "heartbeats" not in own["flow"]["s"]
 
 
+def test_a_packet_that_an_outage_lost_already_is_not_lost_once_more(tmp_path: Path) -> None:
+    """Nor one twice: a link has one fault at a time."""
+    inputs = replay_inputs([View(read_captures(recorded("sctp", "a", ("p1", "p2"))), 0)])
+    begin_ns, second = inputs.start_ns, 1_000_000_000
+    away = Way((Dead(begin_ns + second, begin_ns + 2 * second, begin_ns + 2 * second + 1000, 3),), ())
+    ways = (inputs.paths[0].ways[0], away) if inputs.end == 0 else (away, inputs.paths[0].ways[1])
+    paths = (dataclasses.replace(inputs.paths[0], ways=ways), *inputs.paths[1:])
+    inputs = dataclasses.replace(inputs, paths=paths)
+    guess = Guess(({}, {}), unseen=((0, second + second // 2), (0, 3 * second), (0, 3 * second + 1000)))
+    spec = replay_spec(inputs, guess)
+    assert [name for name in spec["event"] if name.startswith("unseen")] == ["unseen-2"]
+    assert plan_experiment(load_experiment(write_spec(tmp_path / "cell", spec, inputs))).cells
+
+
 def test_what_the_capture_does_not_show_is_tried_as_products_have_it() -> None:
     """One path, messages of a alone: a's timers of data, and b's acknowledgements."""
     inputs = replay_inputs([View(read_captures(recorded("bundle", "a", ("p1",))), 0)])
