@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 import netwarp
@@ -22,7 +23,8 @@ CHANGES = {
     "ella-1475": "b.rto_initial=3 s, b.rto_min=1 s, b.rto_max=60 s, b.association_max_retrans=10",
 }
 """Incident -> the change that was asked for, or made, in its thread."""
-LEFT_OUT = re.compile(r"^ *(the cell: |its run: |path 1 has )")
+LEFT_OUT = re.compile(r"^ *(• )?(report: |/|the cell: |its run: |path 1 has )")
+WIDTH = 120
 
 
 def explained(incident: str, run: netwarp.Run, out: Path) -> str:
@@ -33,8 +35,14 @@ def explained(incident: str, run: netwarp.Run, out: Path) -> str:
         [sys.executable, "-m", "netwarp", "explain", str(cell), "--what-if", CHANGES[incident], "--out", str(out)],
         cwd=CHECKOUT, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    lines = [line for line in told.stdout.splitlines() if not LEFT_OUT.match(line)]
+    lines = [each for line in told.stdout.splitlines() if not LEFT_OUT.match(line) for each in wrapped(line)]
     return "\n".join([f'$ netwarp explain CELL_DIR --what-if "{CHANGES[incident]}"', *lines]).strip()
+
+
+def wrapped(line: str) -> list[str]:
+    """A line that fits a page; what goes on stands four letters farther in."""
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    return textwrap.wrap(line, WIDTH, subsequent_indent=indent) if len(line) > WIDTH else [line]
 
 
 def answer(block: str) -> str:

@@ -326,7 +326,7 @@ def _events(inputs: ReplayInputs, names: Sequence[str], guess: Guess) -> Iterato
         end_ns = NEVER
         if dead.most_ns != NEVER:
             event["for"] = _time(_length_ns(dead, guess.repair))
-            end_ns = begin_ns + _length_ns(dead, guess.repair)
+            end_ns = begin_ns + _length_ns(dead, ENDS["late"])  # what is lost by then tells of this outage
         taken.append((number - 1, direction, begin_ns, end_ns))
         yield name, event
     away = 1 - inputs.end
