@@ -11,12 +11,14 @@ import numpy as np
 
 from ..captures.capture import rows_where
 from ..captures.native import Bools, Rows
-from ..core.wire import COOKIE_ACK, COOKIE_ECHO, DATA, FORWARD_TSN, I_DATA, I_FORWARD_TSN
+from ..core.wire import ABORT, COOKIE_ACK, COOKIE_ECHO, DATA, FORWARD_TSN, I_DATA, I_FORWARD_TSN
 from .flow_packets import FlowPackets
 
 MOST_GAPS = 16
 """In a SACK of Linux (include/net/sctp/constants.h: SCTP_MAX_GABS): of what is above them a SACK tells nothing then."""
 GAP_BLOCK = 0
+REFLECTED = 1
+"""The T bit of an ABORT (RFC 9260 3.3.7)."""
 NEVER = np.iinfo(np.uint32).max  # a packet behind all others
 
 
@@ -27,7 +29,8 @@ def taken_chunks(receiver: FlowPackets, row: int) -> Rows:
     capture, sends = receiver.point.capture, receiver.data_direction[row]
     chunks = rows_where(receiver.sent_chunks, receiver.sent_chunks["flow"] == row)
     data = (chunks["type"] == DATA) | (chunks["type"] == I_DATA)
-    dropped = data & (chunks["packet"] < _opened(capture.chunks[capture.chunks["flow"] == row], sends))
+    every = capture.chunks[capture.chunks["flow"] == row]
+    dropped = data & ((chunks["packet"] < _opened(every, sends)) | (chunks["packet"] >= _closed(every, sends)))
     sacks = capture.sacks[(capture.sacks["flow"] == row) & (capture.sacks["direction"] != sends)]
     if len(sacks):
         forward = chunks[(chunks["type"] == FORWARD_TSN) | (chunks["type"] == I_FORWARD_TSN)]
@@ -55,6 +58,20 @@ def _opened(chunks: Rows, sends: int) -> int:
     asked = (chunks["type"] == COOKIE_ECHO) & (chunks["direction"] != sends)
     came = chunks["packet"][(chunks["type"] == COOKIE_ACK) & (chunks["direction"] == sends)]
     return int(came.min(initial=NEVER)) if asked.any() else 0
+
+
+def _closed(chunks: Rows, sends: int) -> int:
+    """The packet from which on the receiver took nothing, since it had closed the association: that of its first ABORT,
+    or, if that only answers a packet of no association (its T bit; RFC 9260 8.4), the packet that it answers.
+    """
+    aborts = chunks[(chunks["type"] == ABORT) & (chunks["direction"] != sends)]
+    if not len(aborts):
+        return NEVER
+    first = int(aborts["packet"][0])
+    if not aborts["flags"][0] & REFLECTED:
+        return first
+    before = chunks["packet"][(chunks["direction"] == sends) & (chunks["packet"] < first)]
+    return int(before.max(initial=0))
 
 
 def _missing(sack: Rows, blocks: Rows, tsn: Rows) -> Bools:

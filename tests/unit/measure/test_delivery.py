@@ -112,6 +112,15 @@ def test_what_an_sctp_receiver_reports_missing_was_not_taken(
     assert readable(tmp_path, "sctp", [*association(), *ending]) == wanted
 
 
+def test_a_receiver_that_closed_the_association_takes_nothing(tmp_path: Path) -> None:
+    """Its program went on with another association of its peer, which had begun anew: it answers by ABORTs (8.4)."""
+    begun = [*association(), message(0), message(1)]
+    answer = sctp(22, chunk(6, flags=1), back=True)
+    assert readable(tmp_path, "sctp", [*begun, answer, message(2), answer]) == 100
+    assert readable(tmp_path, "sctp", [*begun, sctp(11, chunk(6), back=True), message(2), answer]) == 200
+    assert readable(tmp_path, "sctp", [*begun, message(2)]) == 300
+
+
 def test_an_association_that_opens_takes_no_data_before_its_cookie_ack(tmp_path: Path) -> None:
     """RFC 9260 5.1 step D: jitter lets DATA overtake the COOKIE ACK, and they are sent again. The receiver opens."""
     begun = [
