@@ -152,7 +152,9 @@ def _whole(seen: FlowSeen) -> list[Piece] | None:
         return None
     if seen.protocol == "sctp" and not _all_reported(seen):
         return None
-    pieces = list(_pieces(seen.protocol, seen.receiver.data))
+    # what was cut anew and brings nothing is no piece
+    brings = [row for row in seen.receiver.data if row.new_bytes or row.packet.flags & SYN or seen.protocol == "sctp"]
+    pieces = list(_pieces(seen.protocol, brings))
     known: set[int] = set()
     came = []
     for piece in pieces:
