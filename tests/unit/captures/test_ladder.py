@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import shutil
 import struct
 import subprocess
 from html import unescape
@@ -18,6 +17,7 @@ from netwarp.captures.ladder import MOST_ROWS, Ladder, ladder
 from netwarp.captures.native import NONE
 from netwarp.captures.sctp import message_names
 from netwarp.cli.explain import LEAST_ROWS
+from netwarp.core.executables import find_executable
 from netwarp.core.lines import lines_text
 from netwarp.present.captures.ladder_picture import ladder_lines, ladder_svg, row_times
 from support.captures import ISN, T, association, chunk, data_chunk, pcap, sack_chunk, sctp
@@ -26,7 +26,7 @@ from support.tshark import tshark
 DATA = Path(__file__).resolve().parents[2] / "data"
 CASES = sorted(path.name.removesuffix(".pcap.zst") for path in (DATA / "cases").glob("*.pcap.zst"))
 RECORDED = ["tcp-a-p1", "sctp-a-p1", "osmo-a-p1", "usrsctp-a-p1", "mptcp-a-p1", "bundle-b-p1"]
-needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+needs_tshark = pytest.mark.skipif(find_executable("tshark") is None, reason="tshark is not installed")
 
 
 def summary(*files: Path) -> FileSummary:

@@ -40,12 +40,15 @@ def test_every_claim_can_fail(name: str) -> None:
     numbers = [drawn.uniform(1, 2) for _ in names]
     always = {claim.id for claim in claims}
     for draw in range(DRAWS + 1):
+        if not always:
+            break
         some = numbers if draw else [1.0] * len(names)
         orders = {key: drawn.sample(some, len(names)) for key in sorted(asked)}
         measured = [
             Measurement(cell, *key, orders[key][at], "") for at, cell in enumerate(names) for key in sorted(asked)
         ]
-        judged = judge(Results(plan, outcomes, measured))
+        left = replace(plan, claims=tuple(claim for claim in claims if claim.id in always))
+        judged = judge(Results(left, outcomes, measured))
         always &= {entry.claim.id for entry in judged if entry.verdict == "holds"}
     assert always == set()
 

@@ -325,7 +325,7 @@
       if (!group || !group.of.has(level)) return null;
       const values = group.at.get(level);
       if (values && group.like.get(level).size > 1) {
-        return { value: null, text: `${values.length} cells`, why: "cells that differ in factors not drawn: choose a level of each", n: values.length, cells: values.map(([, id]) => id) };
+        return { value: null, text: netwarp.counted(values.length, "cell"), why: "cells that differ in factors not drawn: choose a level of each", n: values.length, cells: values.map(([, id]) => id) };
       }
       return values ? { value: mean(values) / divisor, text: number(mean(values) / divisor, 3), why: "", n: values.length, cells: values.map(([, id]) => id) }
         : { value: null, text: "\u2013", why: "nothing to measure", n: 0, cells: [] };
@@ -399,7 +399,7 @@
 
   // How many cells fit the choice and are not drawn, and why; and an x that is one level.
   function leftOut({ x, metric, lacking, valueless, panels: shown }, kind) {
-    const counted = (n) => (n === 1 ? "1 cell is" : `${n} cells are`);
+    const counted = (n) => netwarp.counted(n, "cell is", "cells are");
     const words = [];
     if (lacking) words.push(`${counted(lacking)} left out: without ${x.title}.`);
     if (valueless) words.push(`${counted(valueless)} left out: without a value of ${metric.title}.`);
