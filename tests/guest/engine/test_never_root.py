@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -42,30 +44,35 @@ def _netwarp(*words: object, cwd: Path, temporary: Path) -> str:
     return done.stdout + done.stderr
 
 
-def test_a_bundle_s_program_is_not_root(tmp_path: Path) -> None:
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A directory that every user may enter; pytest closes its own to others whenever one of its processes begins."""
+    with tempfile.TemporaryDirectory(prefix="netwarp-never-root-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def test_a_bundle_s_program_is_not_root(folder: Path) -> None:
     """Neither where another user can do it, nor where only root reaches the bundle: then the cell fails."""
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == 0 and folder.stat().st_mode & 0o1 == 0:
-            folder.chmod(folder.stat().st_mode | 0o111)  # pytest's, which only its owner may enter
-    drop = tmp_path / "drop"
+    drop = folder / "drop"
     drop.mkdir()
     drop.chmod(0o1777)
-    (tmp_path / "p.toml").write_text(SPEC.replace("DROP", str(drop)))
-    said = _netwarp("run", "p.toml", "--backend", "virtual", "--out", "run", cwd=tmp_path, temporary=tmp_path)
+    (folder / "p.toml").write_text(SPEC.replace("DROP", str(drop)))
+    said = _netwarp("run", "p.toml", "--backend", "virtual", "--out", "run", cwd=folder, temporary=folder)
     (made,) = drop.iterdir()
     assert made.stat().st_uid != 0, said
-    _netwarp("archive", "bundle", "run", "--out", "run.tar.xz", cwd=tmp_path, temporary=tmp_path)
+    _netwarp("archive", "bundle", "run", "--out", "run.tar.xz", cwd=folder, temporary=folder)
     verify = ("archive", "verify", "run.tar.xz", "--allow-programs")
 
     made.unlink()
-    said = _netwarp(*verify, cwd=tmp_path, temporary=tmp_path)
+    said = _netwarp(*verify, cwd=folder, temporary=folder)
     owners = [path.stat().st_uid for path in drop.iterdir()]
     assert owners and 0 not in owners, said
 
     shutil.rmtree(drop)
     drop.mkdir()
     drop.chmod(0o1777)
-    closed = tmp_path / "closed"
+    closed = folder / "closed"
     closed.mkdir(mode=0o700)
-    said = _netwarp(*verify, cwd=tmp_path, temporary=closed)
+    said = _netwarp(*verify, cwd=folder, temporary=closed)
     assert list(drop.iterdir()) == [] and "root" in said, said
