@@ -15,6 +15,7 @@ from .units import QuantityError, counted, format_quantity, parse_quantity
 _COUNTED = {
     "members": ("file",), "connections": ("connection",), "paths": ("pair of addresses", "pairs of addresses"),
     "paths_of_one": ("path of one connection", "paths of one connection"),
+    "objects": ("JSON object", "JSON objects"),
 }  # fmt: skip
 
 
@@ -22,16 +23,18 @@ _COUNTED = {
 class Limits:
     """bytes: of all files of a bundle, expanded. whole_bytes: of one file of a run that is read at once, which may
     stand in memory twice. file_bytes: of one file of a bundle, and of records and JSON of a run: the types that they
-    are decoded into take several times as much. members: files in a bundle or a packed cell. capture_bytes: of one
-    compressed capture, expanded (as a power of two, rounded down). packets, connections, paths: of one capture point.
-    paths_of_one: of one connection. cell_packets, explained_packets: of one capture point, where all rows are in
-    memory, 256 bytes a packet (NWA_ROW_BYTES): of a cell that is analysed, and of what `explain` reads.
+    are decoded into take several times as much. objects: in a file of records, however small each of them is.
+    members: files in a bundle or a packed cell. capture_bytes: of one compressed capture, expanded (as a power of two,
+    rounded down). packets, connections, paths: of one capture point. paths_of_one: of one connection. cell_packets,
+    explained_packets: of one capture point, where all rows are in memory, 256 bytes a packet (NWA_ROW_BYTES): of a
+    cell that is analysed, and of what `explain` reads.
     """
 
     bytes: int = 1 << 30
     whole_bytes: int = 384 << 20
     file_bytes: int = 128 << 20
     capture_bytes: int = 16 << 30
+    objects: int = 2_500_000
     members: int = 100_000
     packets: int = 200_000_000
     connections: int = 500_000

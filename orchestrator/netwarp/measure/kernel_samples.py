@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
+from array import array
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from ..captures.native import Bools, Floats, Rows
+from ..core.errors import StoreError
 from ..core.inside import inside
+from ..core.limits import limits
 from ..core.types import Cell, Check, Flow
 from ..store.app_records import AppRecord, PathState, Sample
 from ..store.init_records import Trace
@@ -56,24 +59,26 @@ def read_samples(
     records: list[AppRecord], path_of_peer: Mapping[str, str], t0_monotonic_ns: int
 ) -> dict[str, PathSamples]:
     """Path name -> its samples; "" holds those of the association. path_of_peer: the receiver's address -> path; an
-    address without any packet keeps the address as its name.
+    address without any packet keeps the address as its name. Raises StoreError: more paths than the limit.
     """
-    rows: dict[str, list[tuple[float, ...]]] = {}
+    rows: dict[str, array[float]] = {}
     states: dict[str, list[tuple[float, str]]] = {}
     for sample in of_kind(records, Sample):
         t_s = (sample.t_ns - t0_monotonic_ns) / 1e9
         for path in sample.paths:
             name = path_of_peer.get(path.address, path.address)
-            rows.setdefault(name, []).append((t_s, *_of_path(path), NAN))
+            rows.setdefault(name, array("d")).extend((t_s, *_of_path(path), NAN))
             known = states.setdefault(name, [])
             if path.state is not None and (not known or known[-1][1] != path.state):
                 known.append((t_s, str(path.state)))
         if sample.association is not None:
             nothing = (NAN,) * (len(NUMBERS) - 2)
-            rows.setdefault("", []).append((t_s, *nothing, sample.association.unacked_chunks))
+            rows.setdefault("", array("d")).extend((t_s, *nothing, sample.association.unacked_chunks))
+        if len(rows) > limits().paths_of_one:
+            raise StoreError(f"samples of {limits().beyond('paths_of_one')}")
     samples = {}
     for name, values in rows.items():
-        table = np.array(values, dtype=np.float64)
+        table = np.frombuffer(values).reshape(-1, len(NUMBERS))
         columns = {key: np.ascontiguousarray(table[:, number]) for number, key in enumerate(NUMBERS)}
         samples[name] = PathSamples(**columns, states=tuple(states.get(name, ())))
     return samples

@@ -12,6 +12,7 @@ from typing import TypeVar, Union
 import msgspec
 
 from ..core.errors import StoreError
+from ..core.limits import limits
 from . import compressed
 
 
@@ -42,8 +43,8 @@ def decoder_of(base: type[R]) -> msgspec.json.Decoder[R]:
 def read_ndjson(path: Path, decoder: msgspec.json.Decoder[R], named: str = "") -> list[R]:
     """The records of a file, plain or compressed; only of the lines with a kind's name, where one is given.
 
-    Raises StoreError if it cannot be read or a complete line is no record that the decoder knows. A last line without a
-    line feed was being written when the writer died, and is left out.
+    Raises StoreError if it cannot be read, holds more objects than the limit, or a complete line is no record that the
+    decoder knows. A last line without a line feed was being written when the writer died, and is left out.
     """
     try:
         data = compressed.read(path)
@@ -53,6 +54,8 @@ def read_ndjson(path: Path, decoder: msgspec.json.Decoder[R], named: str = "") -
     if named:
         name = b'"%s"' % named.encode()
         data = b"\n".join(line for line in data.split(b"\n") if name in line)
+    if data.count(b"{") > limits().objects:
+        raise StoreError(f"{path}: has {limits().beyond('objects')}")
     try:
         return decoder.decode_lines(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

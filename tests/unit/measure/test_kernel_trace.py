@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from netwarp.captures.native import Rows
+from netwarp.core.errors import StoreError
 from netwarp.core.types import Cell
 from netwarp.measure.cell_records import kernel_counters
 from netwarp.measure.kernel_samples import (
@@ -331,3 +332,10 @@ def test_time_weighted_mean_of_little() -> None:
     assert time_weighted_mean(np.array([]), np.array([])) is None
     assert time_weighted_mean(np.array([1.0]), np.array([7.0])) == 7
     assert time_weighted_mean(np.array([1.0, 2.0]), np.array([np.nan, np.nan])) is None
+
+
+def test_samples_of_too_many_paths_are_refused() -> None:
+    paths = tuple(PathState(f"10.0.{number // 250}.{number % 250}") for number in range(1001))
+    with pytest.raises(StoreError, match=r"samples of more than .* paths of one connection"):
+        read_samples([Sample(t_ns=1, sent_bytes=0, paths=paths)], {}, 0)
+    assert len(read_samples([Sample(t_ns=1, sent_bytes=0, paths=paths[:1000])], {}, 0)) == 1000

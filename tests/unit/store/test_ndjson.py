@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from netwarp.core.errors import StoreError
+from netwarp.core.limits import raised
 from netwarp.sandbox.cell_verdict import records_left
-from netwarp.store.app_records import AppRecord
+from netwarp.store.app_records import AppRecord, read_app_log
 from netwarp.store.init_records import End, InitRecord, Memory, Waiting, read_init_log
 from netwarp.store.ndjson import Record, kinds_of, last, of_kind
 from support.checkout import ROOT
@@ -71,3 +72,14 @@ def test_the_documents_have_every_record_and_member() -> None:
         assert members - {"on"} <= set(re.findall(r"`(\w+)`", rows[kind])), kind
     agents = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "agents.md").read_text()))
     assert names_of(AppRecord).keys() <= set(re.findall(r"`(\w+)`", text)) | agents
+
+
+def test_a_file_of_many_small_objects_is_refused(tmp_path: Path) -> None:
+    """They take many times the memory of their text."""
+    path = tmp_path / "f.sender.ndjson"
+    paths = ",".join('{"address":"a"}' for _ in range(99))
+    path.write_text(f'{{"record":"sample","t_ns":1,"sent_bytes":1,"paths":[{paths}]}}\n')
+    with raised(["objects=99"]), pytest.raises(StoreError, match=r"more than 99 JSON objects; .*--limit objects=396"):
+        read_app_log(path)
+    with raised(["objects=100"]):
+        assert len(read_app_log(path)) == 1
