@@ -14,7 +14,10 @@ if [[ "${KERNEL:-}" =~ ^[0-9]+\.[0-9]+$ ]]; then
 	[ "$KERNEL" = 6.12 ] || wheels+=("netwarp-kernel-$KERNEL")
 fi
 environment=$(mktemp -d)
-trap 'rm -rf "$environment"' EXIT
+token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+trap 'rm -rf "$environment"; [ -z "${GITHUB_ACTIONS:-}" ] || printf "\n::%s::\n" "$token"' EXIT
+# what programs print is no command of the job; both streams in one, so that none of it comes behind the end
+[ -z "${GITHUB_ACTIONS:-}" ] || { exec 2>&1; echo "::stop-commands::$token"; }
 python3 -m venv "$environment"
 "$environment/bin/pip" install --quiet "${options[@]}" "${wheels[@]}"
 where=()

@@ -161,10 +161,12 @@ def analyze_all(plan: Plan, run: RunDir, jobs: int, *, anew: bool = True) -> dic
     return left
 
 
-def tabulate(plan: Plan, run: RunDir, *, parquet: bool = False) -> Results:
-    """Write tables/*.csv from the cells' derived files; also as Parquet if asked for."""
+def tabulate(
+    plan: Plan, run: RunDir, *, parquet: bool = False, changed: Mapping[str, str] = MappingProxyType({})
+) -> Results:
+    """Write tables/*.csv from the cells' derived files; also as Parquet if asked for. changed: digests that stay."""
     results = collect(plan, run)
-    _write_tables(results, run, parquet)
+    _write_tables(results, run, parquet, changed=changed)
     return results
 
 

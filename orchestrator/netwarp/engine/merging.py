@@ -23,6 +23,7 @@ from ..plan.shards import merged_plan
 from ..plan.types import Plan
 from ..present.pages.build import make_report
 from ..sandbox.own_programs import refuse_programs
+from ..store.digests import changed_in_cells
 from ..store.manifest import Manifest, identity_of
 from ..store.packing import PACK_ABOVE, Combiner, pack_one, unpack_one
 from ..store.packs import PackedPath, cell_bytes
@@ -169,10 +170,14 @@ def _put_together(
                 run.remove()
             raise
         run.clear_partial()
+        changed: dict[str, str] = {}
+        for source in {source.root: source for source, _, _ in cells}.values():
+            ids = {cell_id: cell.id for whose, cell_id, cell in cells if whose.root == source.root}
+            changed |= changed_in_cells(source, ids)
         if (calibration := cells[0][0].calibration).exists():
             calibration.copy_to(run.calibration)
-        tabulate(plan, run)
-        return Run(run, plan, make_report(run) if report else None)
+        tabulate(plan, run, changed=changed)
+        return Run(run, plan, make_report(run, tuple(changed)) if report else None)
 
 
 def _refuse_unlike(sources: Sequence[Run], names: Sequence[str], *, software: bool = False) -> None:

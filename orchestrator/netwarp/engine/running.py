@@ -26,6 +26,7 @@ from ..present.pages.build import make_report
 from ..sandbox.choose import Chosen, choose, with_kernels
 from ..sandbox.own_programs import programs_notice
 from ..store.conclusion import Conclusion, tables_digest, write_conclusion
+from ..store.digests import changed_in_cells
 from ..store.manifest import Manifest, new_manifest, now_utc
 from ..store.packing import PACK_ABOVE, pack_run
 from ..store.plan_file import keep_texts, read_plan, write_outputs, write_plan
@@ -195,19 +196,20 @@ def run_plan(
             manifest = begin(
                 resume, spec, plan, directory, chosen, jobs, arguments(spec.path or directory.spec / SPEC_NAME)
             )
+            changed = changed_in_cells(directory, {cell_id: cell_id for cell_id in directory.finished()})
             plan = rounds(plan, Means(directory, chosen, jobs, progress, keep, executor, pack))
             wall_s = None if resume else round(time.monotonic() - started, 3)
             end(directory, manifest, wall_s)
             calibration = calibration_for(chosen, jobs, directory.partial / "calibration", progress)
             if calibration is not None:
                 write_json(directory.calibration, calibration)
-            results = tabulate(plan, directory, parquet=parquet)
+            results = tabulate(plan, directory, parquet=parquet, changed=changed)
             for replay in write_counterexamples(spec, results, directory):
                 progress(Notice(f"counterexample: {directory.counterexamples / replay.name}: {replay.level}"))
             if conclude is not None:
                 said = conclude(Run(directory, plan, None, wall_s, results))
                 write_conclusion(directory, msgspec.structs.replace(said, tables=tables_digest(directory)))
-            page = make_report(directory) if report else None
+            page = make_report(directory, tuple(changed)) if report else None
         except (KeyboardInterrupt, OSError, StoreError) as error:
             ended_early(error, Run(directory, read_plan(directory) if directory.plan.exists() else plan))
     link_latest(directory, plan)

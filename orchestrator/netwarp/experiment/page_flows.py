@@ -242,15 +242,18 @@ def _sizes(item: Item | None, flow: str, problems: Problems) -> list[int]:
     return [min(LARGEST_OBJECT, max(1, round(draw.lognormvariate(math.log(median), spread)))) for _ in range(count)]
 
 
+Size = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+
 class _Content(msgspec.Struct):
-    size: int = NOT_KNOWN
+    size: Size = NOT_KNOWN
 
 
 class _Response(msgspec.Struct, rename="camel"):
     content: _Content = msgspec.field(default_factory=_Content)
-    body_size: int = NOT_KNOWN
-    headers_size: int = NOT_KNOWN
-    transferred: int = msgspec.field(default=NOT_KNOWN, name="_transferSize")
+    body_size: Size = NOT_KNOWN
+    headers_size: Size = NOT_KNOWN
+    transferred: Size = msgspec.field(default=NOT_KNOWN, name="_transferSize")
     """Chromium's own: head and body as they came, HTTP/2 too."""
 
 
@@ -312,8 +315,9 @@ def _size(response: _Response) -> int:
 
 
 def _think_ns(page: _Page, after: _Page) -> int:
+    # onLoad is -1 where it is not known, and may be larger than all times
     passed = (after.started_date_time - page.started_date_time) / datetime.timedelta(microseconds=1)
-    return max(0, round(passed * 1000 - max(page.page_timings.on_load or 0, 0) * 1e6))  # -1: not known
+    return round(max(0.0, passed * 1000 - max(page.page_timings.on_load or 0, 0) * 1e6))
 
 
 def _rows_of_har(content: bytes) -> list[tuple[int, ...]]:

@@ -28,6 +28,8 @@ COUNTS = ("init_attempts", "association_max_retrans", "path_max_retrans", "sack_
 """Settings of a configuration file that are no times in ms."""
 ZERO_MEANS = ("max_burst",)
 """Settings of which 0 is a value; of others it leaves what the system has."""
+LONGEST_NUMBER = 20
+"""Characters of a number: those of 64 bits."""
 LEAST_MARKS = 3
 """A file without settings of SCTP is of a product if it has so many of the words that mark it."""
 
@@ -84,7 +86,8 @@ def _typed(key: str, value: str) -> object:
     option = OPTIONS[key]
     if option.off and value == "off":
         return value
-    typed = value == "true" if value in ("true", "false") else int(value) if value.isdecimal() else value
+    number = value.isdecimal() and len(value) < LONGEST_NUMBER
+    typed = value == "true" if value in ("true", "false") else int(value) if number else value
     problems = Problems()
     read_option(Item(typed, f"{key}={value[:40]}", 0, ""), option, problems)
     problems.check()
@@ -174,4 +177,6 @@ def _numbers(keys: Iterable[str], text: str) -> dict[str, int]:
 def _number(key: str, text: str) -> int | None:
     """The number that follows a key, in YAML, in a list of parameters or in a call."""
     match = re.search(rf"""\b{key}\b["']?\s*[:=,]\s*["']?(-?\d+)\b""", text)
+    if match and len(match[1]) > LONGEST_NUMBER:
+        raise SpecError(f"{key}: {match[1].removeprefix('-')[:20]}... has more digits than a setting")
     return int(match[1]) if match else None

@@ -100,6 +100,16 @@ def changed_sources(run: RunDir) -> dict[str, str]:
     return {name: listed[name] for name in sorted(changed & listed.keys()) if not _is_analysed(name)}
 
 
+def changed_in_cells(run: RunDir, ids: Mapping[str, str]) -> dict[str, str]:
+    """Of the cells of these ids -> those that they are to have elsewhere: files that are not what the run wrote, by
+    their names there -> what the list says of them. Raises StoreError.
+    """
+    changed = set(check_digests(run).changed)
+    listed = read_json(run.digests, Names) if changed else {}
+    parts = {name: name.split("/", 2) for name in changed & listed.keys() if name.startswith("cells/")}
+    return {f"cells/{ids[part[1]]}/{part[2]}": listed[name] for name, part in parts.items() if part[1] in ids}
+
+
 def _is_analysed(name: str) -> bool:
     """If an analysis writes it."""
     return kind_of(name) in ("tables", "derived numbers") or name.endswith(("/judgement.json", "/checks.json"))

@@ -159,3 +159,17 @@ def test_another_analyser_is_refused(checkout: Checkout, tmp_path: Path) -> None
     assert "made and analysed with other software (libnetwarp_analyzer.so, numpy)" in done.err, done
     (run / "manifest.json").write_text(json.dumps({key: manifest[key] for key in manifest if key != "software"}))
     checkout.run(*words, "--resume", cwd=tmp_path).ok()
+
+
+def test_a_resumed_run_makes_no_changed_file_one_that_it_wrote(checkout: Checkout, tmp_path: Path) -> None:
+    words = ("run", spec_in(tmp_path).name, "--where", "delay=10 ms", "--out", "run", "--no-report")
+    checkout.run(*words, cwd=tmp_path).ok()
+    checkout.run(*words, "--resume", cwd=tmp_path).ok()
+    assert "not what the run wrote" not in checkout.run("report", "run", cwd=tmp_path).ok().err
+    (cell, *_) = (tmp_path / "run/cells").glob("*_r0_*")
+    for name in ("derived/measurements.json", "outcome.json"):
+        with (cell / name).open("a") as file:
+            file.write("\n")
+    checkout.run(*words, "--resume", cwd=tmp_path).ok()
+    said = checkout.run("report", "run", cwd=tmp_path).ok().err
+    assert "derived/measurements.json" in said and "outcome.json" in said

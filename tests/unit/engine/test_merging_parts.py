@@ -17,6 +17,7 @@ from netwarp.engine.merging import take_cells
 from netwarp.experiment import load_spec
 from netwarp.plan import make_plan
 from netwarp.plan.shards import shard_of
+from netwarp.store.digests import check_digests, write_digests
 from netwarp.store.manifest import identity_of
 from netwarp.store.plan_file import keep_texts, write_plan
 from netwarp.store.run_dir import RunDir
@@ -301,3 +302,30 @@ def test_a_run_of_two_kernels_is_put_together_again(tmp_path: Path) -> None:
     for beside in (strange, new):
         with pytest.raises(SpecError, match="must have run on one, and on one that is known here"):
             take_cells(spec, [whole.path, beside.root], out=tmp_path / "other", report=False)
+
+
+@pytest.mark.parametrize("name", ["derived/measurements.json", "outcome.json", "apps/f.sender.ndjson"])
+@pytest.mark.parametrize("by_cells", [False, True])
+def test_a_merge_makes_no_changed_file_one_that_the_run_wrote(
+    name: str, by_cells: bool, spec: Path, tmp_path: Path
+) -> None:
+    parts = [part(spec, each, tmp_path / each) for each in ("base", "robustness")]
+    cell = min(parts[0].finished())
+    file = parts[0].cell(cell).root / name
+    put(file, file.read_bytes() if file.exists() else b"")
+    for run in parts:
+        write_digests(run)
+    put(file, file.read_bytes() + b"\n")
+    places = [run.root for run in parts]
+    out = tmp_path / "whole"
+    whole = take_cells(spec, places, out=out) if by_cells else netwarp.merge_runs(places, out=out)
+    assert check_digests(whole.directory).changed == (f"cells/{cell}/{name}",)
+    assert name in (out / "report/index.html").read_text()
+
+
+def test_a_merge_of_unchanged_runs_has_none(spec: Path, tmp_path: Path) -> None:
+    parts = [part(spec, each, tmp_path / each) for each in ("base", "robustness")]
+    for run in parts:
+        write_digests(run)
+    whole = netwarp.merge_runs([run.root for run in parts], out=tmp_path / "whole", report=False)
+    assert check_digests(whole.directory).changed == ()

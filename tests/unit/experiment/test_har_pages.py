@@ -61,6 +61,12 @@ def test_an_unknown_end_of_loading_is_no_time() -> None:
     assert read_har(json.dumps(har).encode())[0].think_ns == 20_000_000_000
 
 
+def test_an_end_of_loading_beyond_all_times_leaves_no_time_to_think() -> None:
+    har = archive()
+    har["log"]["pages"][1]["pageTimings"] = {"onLoad": 1e308}
+    assert [page.think_ns for page in read_har(json.dumps(har).encode())] == [0, None]
+
+
 def test_an_archive_without_pages_is_one_page() -> None:
     (page,) = read_har(json.dumps(archive(pages=[])).encode())
     assert (page.html_bytes, len(page.object_bytes), page.think_ns) == (400, 4, None)
@@ -92,6 +98,7 @@ def test_the_spec_keeps_the_file(tmp_path: Path) -> None:
         ('{"log": {"entries": [{"startedDateTime": "2026-11-23T02:00:00", "response": {}}]}}', "timezone"),
         (archive(entries=[]), "no page with a response of known size"),
         (archive(entries=[entry("a", 1, bodySize=1 << 24)]), "an object of 16777216 B"),
+        (archive(entries=[entry("a", 1, bodySize=9 * 10**4299, headersSize=9 * 10**4299)]), "is no HAR 1.2"),
         (archive(entries=[entry("a", 1 + i / 1000, bodySize=5) for i in range(300)]), "has 299 objects"),
     ],
 )

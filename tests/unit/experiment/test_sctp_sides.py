@@ -170,3 +170,12 @@ def test_free5gcs_two_milliseconds_are_told(tmp_path: Path) -> None:
     side = read_side(str(file))
     found = [trap.words for trap in traps(side.settings, connects=False, paths=1)]
     assert any("2 ms: the kernel takes milliseconds, and seconds may be meant" in text for text in found)
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "-" + "9" * 5000])
+def test_a_number_of_any_length_is_refused_or_read(number: str, tmp_path: Path) -> None:
+    (tmp_path / "amf.yaml").write_text(OPEN5GS.replace("300", number))
+    with pytest.raises(SpecError, match=r"srto_min: 9999\S* has more digits than a setting"):
+        read_side(str(tmp_path / "amf.yaml"))
+    with pytest.raises(SpecError, match="rto_min"):
+        read_side(f"rto_min={number}")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
+from pathlib import Path
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from netwarp.selftests.packetdrill.parser import parse_script
+from netwarp.selftests.packetdrill.compile import compile_script
+from netwarp.selftests.packetdrill.parser import LONGEST, parse_script, read_text
 from netwarp.selftests.packetdrill.script import (
     Call,
     Code,
@@ -153,6 +158,7 @@ PIECES += [*'<>[](){}`%~*+.,|=:"\\-0123456789', "...", "%{", "}%", "/*", "//", "
 @example("0 > . 1:1(0) ack " + "9" * 5000)
 @example("0 f(1) = 1 " + "(" * 5000)
 @example('0 f("\\") = 1')
+@example("0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3\n0 listen(3, " + "1|" * 5000 + "1) = 0")
 def test_whatever_the_text_the_answer_is_a_script_or_an_error(text: str) -> None:
     try:
         read = parse_script(text)
@@ -160,6 +166,26 @@ def test_whatever_the_text_the_answer_is_a_script_or_an_error(text: str) -> None
         assert 1 <= error.line <= text.count("\n") + 1
     else:
         assert read.events
+        with contextlib.suppress(Unsupported, ScriptError):
+            compile_script(read, "ipv4")
+
+
+@pytest.mark.parametrize(
+    "text", ["0 a()=0\n" * (LONGEST // 8), '0 f("' + "\\n" * (LONGEST // 2 - 10) + '")=0', "\n" * (LONGEST + 1)]
+)
+def test_a_long_script_takes_time_by_its_length_alone(text: str, tmp_path: Path) -> None:
+    """10 s: each line, or each escape, that counts or copies the whole text takes minutes."""
+    started = time.process_time()
+    with contextlib.suppress(ScriptError):
+        parse_script(text)
+    assert time.process_time() - started < 10
+
+
+def test_no_more_of_a_file_is_read_than_a_script_may_have(tmp_path: Path) -> None:
+    with (tmp_path / "long.pkt").open("wb") as file:
+        file.truncate(1 << 34)
+    with pytest.raises(ScriptError, match="characters"):
+        parse_script(read_text(tmp_path / "long.pkt"))
 
 
 @settings(max_examples=200)

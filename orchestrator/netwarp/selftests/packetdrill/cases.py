@@ -16,7 +16,7 @@ from .addresses import Version
 from .compile import START_NS, compile_script, versions_of
 from .guest import Bench, play, shell_output
 from .judge import Judge, Tolerance
-from .parser import parse_script
+from .parser import parse_script, read_text
 from .record import Record
 from .script import Script, ScriptError, Unsupported
 from .timeline import timeline, write_capture
@@ -74,7 +74,7 @@ def play_script(
     was stopped.
     """
     try:
-        script = parse_script(file.read_text(errors="replace"))
+        script = parse_script(read_text(file))
         wanted = versions_of(script, versions)
     except Unsupported as error:
         return ScriptResult(file.name, tuple(CaseResult(one, "skip", str(error)) for one in versions), str(error))

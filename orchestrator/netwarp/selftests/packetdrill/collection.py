@@ -15,6 +15,7 @@ from ...core.errors import KernelError, SpecError
 from ...guestkernel.cache import kernels_dir
 from ...guestkernel.source import KernelSource, unpack_parts
 from .addresses import VERSIONS, Version
+from .parser import read_text
 
 COLLECTION = "packetdrill"
 _FOLDER = "tools/testing/selftests/net/packetdrill"
@@ -69,7 +70,7 @@ def own_scripts(names: Sequence[str]) -> Scripts | None:
         path = Path(name).expanduser()
         if "/" not in name or not path.is_file():
             return None
-        needed = re.findall(r"`[^`]*`", path.read_text(errors="replace"))
+        needed = re.findall(r"`[^`]*`", read_text(path))
         files = {file for command in needed for file in re.findall(r"(?:^|[\s;&|`])\./([\w.-]+)", command)}
         if any(not (path.parent / file).is_file() for file in files):
             return None

@@ -5,6 +5,7 @@ the result is a Script or a ScriptError.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from .script import (
     Call,
@@ -39,6 +40,7 @@ _TIME = re.compile(r"(\+?)\s*(\d+(?:\.(?!\.)\d*)?|\.\d+)")
 _NUMBER = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|\d+)")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TEXT = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+_BYTE = re.compile(r"\\x([0-9a-fA-F]{1,2})")
 _FLAGS = re.compile(r"(-|[FSRPUEWCA.0-7]+)(?=\s+\d+:)")
 _SPAN = re.compile(r"(\d+):(\d+)\((\d+)\)")
 _PREFIX = re.compile(r"\[([^\]\n]*)\]")
@@ -52,6 +54,12 @@ _ICMP = ("unreachable", "packet_too_big", "time_exceeded", "parameter_problem", 
 NS = 1_000_000_000
 
 
+def read_text(file: Path) -> str:
+    """The text of a script, but no more than makes it too long. Raises OSError."""
+    with file.open(errors="replace") as opened:
+        return opened.read(LONGEST + 1)
+
+
 def parse_script(text: str) -> Script:
     """Read a script. Raises ScriptError (Unsupported for words of the language that this player has no means for)."""
     if len(text) > LONGEST:
@@ -63,12 +71,16 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
+        self.counted = (0, 1)
 
     # --- places -----------------------------------------------------------------------------------
 
     @property
     def line(self) -> int:
-        return self.text.count("\n", 0, self.at) + 1
+        """Counted on from where it was asked for last."""
+        at, line = self.counted if self.counted[0] <= self.at else (0, 1)
+        self.counted = self.at, line + self.text.count("\n", at, self.at)
+        return self.counted[1]
 
     def fail(self, expected: str) -> ScriptError:
         rest = self.text[self.at : self.at + 40].split("\n")[0]
@@ -369,8 +381,11 @@ class _Reader:
             self.at += 1
 
     def expression(self, depth: int) -> Expression:
-        left = self.unary(depth)
+        left, joined = self.unary(depth), 0
         while self.has("|"):
+            joined += 1
+            if joined > DEEPEST:
+                raise ScriptError(self.line, f"an expression joins more than {DEEPEST} values")
             left = Operation("|", left, self.unary(depth))
         return left
 
@@ -431,9 +446,9 @@ class _Reader:
             if text[at] != "\\":
                 result += text[at].encode()
                 at += 1
-            elif (code := re.match(r"\\x([0-9a-fA-F]{1,2})", text[at:])) is not None:
+            elif (code := _BYTE.match(text, at)) is not None:
                 result.append(int(code[1], 16))
-                at += code.end()
+                at = code.end()
             elif text[at + 1] in _ESCAPES:
                 result.append(_ESCAPES[text[at + 1]])
                 at += 2
