@@ -73,6 +73,7 @@ def run_packetdrill(
     patterns = [name.removeprefix(PREFIX) for name in names]
     scripts = own_scripts(patterns) or _scripts(source, build)
     files = dict.fromkeys(file for pattern in patterns for file in scripts.matching(pattern))
+    beside = {file: scripts.files(file) for file in files}
     planned(len(files))
     bench = Bench(build.binary, seed, wall_limit_s)
     out.mkdir(parents=True, exist_ok=True)
@@ -86,9 +87,7 @@ def run_packetdrill(
         place = out.absolute() / test.folder(number)
         place.mkdir(mode=0o755)
         try:
-            found = play_script(
-                bench, file, scripts.versions, place, guests, files=scripts.files(file), tolerance=tolerance
-            )
+            found = play_script(bench, file, scripts.versions, place, guests, files=beside[file], tolerance=tolerance)
         except OSError as error:
             raise CellError(f"{file}: {os_words(error)}") from error
         played[number] = found

@@ -46,7 +46,9 @@ class Scripts:
         return found
 
     def files(self, script: Path) -> tuple[Path, ...]:
-        """What a script's commands may run: the kernel's own files, and those beside a script of one's own."""
+        """What a script's commands may run: the kernel's own files, and those beside a script of one's own. Raises
+        SpecError for a link, which may lead out of the folder.
+        """
         folders = dict.fromkeys((self.folder, script.parent.absolute()))
         named = {
             file.name: file
@@ -54,6 +56,8 @@ class Scripts:
             for file in sorted(folder.iterdir())
             if file.is_file() and file.suffix in (".sh", ".py")
         }
+        if links := [file for file in named.values() if file.is_symlink()]:
+            raise SpecError(f"{links[0]}: is a symbolic link, and a script gets files of its own folder only: copy it")
         return tuple(named.values())
 
     @property

@@ -36,7 +36,7 @@ def play(
     """
     (place / _FILES).mkdir(parents=True)
     for file in files:
-        shutil.copy(file, place / _FILES / file.name)
+        shutil.copy(file, place / _FILES / file.name, follow_symlinks=False)
     shutil.copy(BUILD / "bin" / "drill", place / _INIT)
     (place / _STEPS).write_text(program.text)
     stopped, wall_s = run_guest(bench.kernel, place, bench.seed, MEMORY_MIB, bench.wall_limit_s, guests, drop_root=True)
