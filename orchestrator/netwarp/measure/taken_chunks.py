@@ -93,8 +93,13 @@ def _refused(copies: Rows, skipped: int, sacks: Rows, blocks: Rows) -> int:
     ends = [*copies["packet"][1:].tolist(), NEVER]
     for number, (own, end) in enumerate(zip(copies, ends, strict=True)):
         last = int(np.searchsorted(sacks["packet"], min(end, skipped))) - 1
-        # packets of one instant at two interfaces have no order
-        while last >= 0 and sacks["time_ns"][last] == own["time_ns"] and sacks["path"][last] != own["path"]:
+        # packets of one instant at two interfaces have no order; a timer's SACK may be older than the chunk that came
+        # at its instant, and where a FORWARD TSN follows no later one corrects it
+        while (
+            last >= 0
+            and sacks["time_ns"][last] == own["time_ns"]
+            and (skipped < end or sacks["path"][last] != own["path"])
+        ):
             last -= 1
         if last < 0 or sacks["packet"][last] <= own["packet"]:
             return number
